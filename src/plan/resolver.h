@@ -1,0 +1,67 @@
+#pragma once
+
+/// \file
+/// What the analyzer asks of the session: tables, views, sources, settings. Implemented by `session`.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "plan/logical_plan.h"
+
+namespace spark::connect {
+class Relation;
+}
+
+namespace fleuve::plan {
+
+/// Settings that analysis depends on, read once per analysis.
+struct AnalysisConfig {
+  bool ansi = true;
+  bool case_sensitive = false;
+  std::string session_zone = "UTC";
+  /// Value of current_timestamp() in this execution: microseconds since the epoch.
+  std::int64_t now_micros = 0;
+  std::string current_catalog = "spark_catalog";
+  std::string current_database = "default";
+  std::string current_user;
+  bool legacy_size_of_null = false;
+  /// Further settings by key (`spark.sql....`); defaults applied.
+  std::function<std::optional<std::string>(const std::string& key)> conf;
+};
+
+/// What a table name stands for. Exactly one member is set.
+struct ResolvedTable {
+  std::shared_ptr<const TableSource> table;
+  std::shared_ptr<const StreamRelation> stream;
+  /// A view: its plan as written (analyzed anew at each use), or already typed (a temporary view of a DataFrame).
+  std::shared_ptr<const spark::connect::Relation> view;
+  PlanPtr view_plan;
+  /// Full name for column qualifiers: catalog, database, table (temporary view: its name only).
+  std::vector<std::string> qualified_name;
+};
+
+/// Threads: one analysis at a time calls it.
+class Resolver {
+ public:
+  virtual ~Resolver() = default;
+  virtual AnalysisConfig Config() = 0;
+  /// TABLE_OR_VIEW_NOT_FOUND (kNotFound) where nothing has this name. \param parts  one to three name parts; also
+  /// `delta`.`/path` style names.
+  virtual Result<ResolvedTable> ResolveTable(const std::vector<std::string>& parts, const Options& options,
+                                             bool is_streaming) = 0;
+  /// `spark.read.format(f).schema(s).options(o).load(paths)`. \param format  empty = the session's default.
+  virtual Result<ResolvedTable> ResolveDataSource(const std::string& format, const std::optional<types::Schema>& schema,
+                                                  const Options& options, const std::vector<std::string>& paths,
+                                                  const std::vector<std::string>& predicates, bool is_streaming) = 0;
+  /// A plan that the session keeps for the client (foreachBatch, checkpoint()).
+  virtual Result<PlanPtr> ResolveCachedRelation(const std::string& id) = 0;
+  /// Bytes of a `cache/<hash>` artifact.
+  virtual Result<std::string> CachedArtifact(const std::string& hash) = 0;
+  /// Parses SQL text into a relation (query) for `spark.sql(...)` inside plans, and an expression for expr("...").
+  virtual Result<std::shared_ptr<const spark::connect::Relation>> ParseQuery(const std::string& sql) = 0;
+};
+
+}  // namespace fleuve::plan
