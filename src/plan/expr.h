@@ -99,6 +99,12 @@ struct WindowSpec {
 /// `duck_lower` runs DuckDB's `lower`). Constant parameters that a function needs (zone, ANSI flag, format) are literal
 /// children at the end, as its builder lays down.
 struct Expr {
+  Expr() = default;
+  Expr(const Expr&) = default;
+  Expr& operator=(const Expr&) = default;
+  /// Frees deep trees without recursion.
+  ~Expr();
+
   ExprKind kind = ExprKind::kLiteral;
   types::DataType type;
   bool nullable = true;
@@ -130,7 +136,12 @@ struct Expr {
   SubqueryKind subquery_kind = SubqueryKind::kScalar;
 };
 
+/// The display text is Spark's for a literal in a column name; timestamps show in UTC.
 ExprPtr MakeLiteral(types::Value value, types::DataType type);
+/// A literal as SQL text: `'a'`, `1L`, `DATE '2024-01-05'`, `ARRAY(1, 2)`.
+std::string LiteralSql(const types::Value& value, const types::DataType& type, const std::string& zone);
+/// A literal as it stands in a column name: as `LiteralSql` but strings and numbers bare and NULL without a type.
+std::string LiteralDisplay(const types::Value& value, const types::DataType& type, const std::string& zone);
 ExprPtr MakeNull(types::DataType type);
 ExprPtr MakeAttribute(const Attribute& attribute);
 /// can_fail and deterministic are those of the children or worse.
@@ -143,6 +154,12 @@ ExprPtr MakeGetField(ExprPtr child, int ordinal);
 ExprPtr WithDisplay(const ExprPtr& expr, std::string display);
 /// A copy with other children; can_fail and deterministic are recomputed upwards only (never cleared).
 ExprPtr WithChildren(const ExprPtr& expr, std::vector<ExprPtr> children);
+/// Every expression directly below: children, then filter, sort keys, window parts.
+std::vector<ExprPtr> OperandsOf(const Expr& expr);
+/// A copy with other operands, in the order of `OperandsOf`.
+ExprPtr WithOperands(const ExprPtr& expr, const std::vector<ExprPtr>& operands);
+/// True where a node for which `test` holds is in the tree (subqueries left out).
+bool AnyExpr(const ExprPtr& expr, const std::function<bool(const Expr&)>& test);
 
 /// True when both are the same expression over the same attributes (display and context are left out).
 bool SameExpr(const ExprPtr& a, const ExprPtr& b);

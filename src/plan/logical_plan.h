@@ -69,6 +69,12 @@ struct GeneratorSpec {
 
 /// One node. Immutable once built; shared between plans. Which members mean something is told by `kind`.
 struct LogicalPlan {
+  LogicalPlan() = default;
+  LogicalPlan(const LogicalPlan&) = default;
+  LogicalPlan& operator=(const LogicalPlan&) = default;
+  /// Frees deep plans without recursion.
+  ~LogicalPlan();
+
   PlanKind kind = PlanKind::kOneRow;
   std::vector<PlanPtr> children;
   std::vector<Attribute> output;
@@ -99,11 +105,20 @@ struct LogicalPlan {
 
 /// The output attributes that are not hidden, as a schema with Spark's names.
 types::Schema SchemaOf(const LogicalPlan& plan);
+/// An attribute as a schema's field.
+types::StructField FieldOf(const Attribute& attribute);
+/// One fresh attribute per field.
+std::vector<Attribute> AttributesOf(const types::Schema& schema, const std::vector<std::string>& qualifier = {});
 PlanPtr MakeProject(PlanPtr child, std::vector<ExprPtr> exprs, std::vector<Attribute> output);
 PlanPtr MakeFilter(PlanPtr child, ExprPtr condition);
 /// Rebuilds bottom up without recursion overflow; `rewrite` gives a replacement or null to keep the (rebuilt) node.
 PlanPtr RewritePlan(const PlanPtr& plan, const std::function<PlanPtr(const PlanPtr&)>& rewrite);
+/// Parents first, children left to right; a node that stands twice is visited twice. Not into subqueries.
 void VisitPlan(const PlanPtr& plan, const std::function<void(const LogicalPlan&)>& visit);
+/// Every expression of the node itself.
+std::vector<ExprPtr> ExpressionsOf(const LogicalPlan& plan);
+/// A copy with `rewrite` applied to each expression of the node itself (null keeps it).
+PlanPtr MapExpressions(const PlanPtr& plan, const std::function<ExprPtr(const ExprPtr&)>& rewrite);
 /// Every streaming leaf, depth first, left to right: the order in which Spark numbers sources.
 std::vector<const LogicalPlan*> StreamingLeaves(const PlanPtr& plan);
 
