@@ -1,0 +1,117 @@
+#pragma once
+
+/// \file
+/// One optimistic commit: what was read, what shall change, the conflict check, and the two phases of becoming durable.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "delta/log.h"
+#include "plan/expr.h"
+
+namespace fleuve::delta {
+
+/// What the commit says of itself.
+struct Operation {
+  /// `WRITE`, `STREAMING UPDATE`, `DELETE`, ...
+  std::string name;
+  /// Object of strings and nulls in Spark's order: {"mode":"Append","partitionBy":"[]"}.
+  Json parameters{Json::Object{}};
+  StringMap metrics;
+  std::optional<std::string> user_metadata;
+  /// Attempt id (`commitInfo.txnId`); empty = a new one.
+  std::string txn_id;
+  /// `commitInfo.fleuve`; null = none.
+  Json fleuve;
+  /// Overrides what is computed (all file actions add, nothing was read).
+  std::optional<bool> is_blind_append;
+};
+
+/// A commit written under a hidden name. Owned by the transaction that made it.
+struct StagedCommit {
+  /// To be synced (with the data files) before `CommitStaged`, together with `folder`.
+  std::string file;
+  std::string folder;
+  std::int64_t version = 0;
+  std::string txn_id;
+};
+
+struct CommitResult {
+  std::int64_t version = 0;
+  /// The snapshot after the commit where it is known without reading (else ask the log).
+  SnapshotPtr snapshot;
+};
+
+/// Threads: one caller at a time. A transaction commits at most once.
+class Transaction {
+ public:
+  /// \param snapshot  what was read; null: the table does not exist yet and this commit creates version 0.
+  Transaction(DeltaLogPtr log, SnapshotPtr snapshot);
+  ~Transaction();
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
+
+  const SnapshotPtr& snapshot() const { return snapshot_; }
+
+  /// The result depends on every row of the table.
+  void ReadWholeTable() { read_whole_table_ = true; }
+  /// The result depends on these files (a removed one is a conflict) and on every row that matches the partition
+  /// filters. \param columns  one attribute per field of the snapshot's schema.
+  void ReadFiles(const std::vector<AddFile>& files, std::vector<plan::ExprPtr> filters,
+                 std::vector<plan::Attribute> columns);
+  /// The result depends on the transaction version of this application.
+  void ReadApp(std::string app_id) { read_apps_.push_back(std::move(app_id)); }
+  /// New metadata and protocol of this commit (written before the other actions). The protocol is raised as the
+  /// metadata needs.
+  Result<void> UpdateMetadata(Metadata metadata);
+  void UpdateProtocol(Protocol protocol) { new_protocol_ = std::move(protocol); }
+  const Metadata& metadata() const;
+  const Protocol& protocol() const;
+
+  /// Phase one: checks the actions, writes the commit under a hidden name in `_delta_log` (created where missing).
+  /// Nothing is synced.
+  Result<StagedCommit> Stage(std::vector<Action> actions, Operation operation);
+  /// Phase two: makes it visible; a lost race is checked for conflicts and tried at the next version; an unknown outcome
+  /// is settled by reading back. Ends with a sync of `_delta_log` in strict durability.
+  /// Errors: kConflict with DELTA_CONCURRENT_APPEND, DELTA_CONCURRENT_DELETE_READ, DELTA_CONCURRENT_DELETE_DELETE,
+  /// DELTA_METADATA_CHANGED, DELTA_PROTOCOL_CHANGED, DELTA_CONCURRENT_TRANSACTION: the staged file is gone, begin anew.
+  Result<CommitResult> CommitStaged();
+  /// Gives a staged commit up.
+  void Abandon();
+
+  /// Both phases: stages, syncs `data_files`, their folders and the staged file side by side, commits.
+  /// \param data_files  absolute paths of new files. \param data_folders  folders that gained a name.
+  Result<CommitResult> Commit(std::vector<Action> actions, Operation operation,
+                              const std::vector<std::string>& data_files = {},
+                              const std::vector<std::string>& data_folders = {});
+
+ private:
+  Result<void> CheckConflicts(std::int64_t from_version, std::int64_t* next_version);
+  Result<void> CheckActions(const std::vector<Action>& actions) const;
+  std::string BuildText(std::int64_t version);
+
+  DeltaLogPtr log_;
+  SnapshotPtr snapshot_;
+  bool read_whole_table_ = false;
+  struct ReadSet {
+    std::vector<plan::ExprPtr> filters;
+    std::vector<plan::Attribute> columns;
+  };
+  std::vector<ReadSet> read_sets_;
+  std::vector<std::string> read_paths_;
+  std::vector<std::string> read_apps_;
+  std::optional<Metadata> new_metadata_;
+  std::optional<Protocol> new_protocol_;
+
+  std::vector<Action> actions_;
+  CommitInfo info_;
+  std::optional<StagedCommit> staged_;
+  std::int64_t attempt_ = 0;
+  std::int64_t in_commit_timestamp_ = 0;
+};
+
+}  // namespace fleuve::delta
