@@ -1,0 +1,49 @@
+#pragma once
+
+/// \file
+/// One execution of a plan: who may stop it, and where its results go.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/cancellation.h"
+#include "base/result.h"
+#include "columnar/record_batch.h"
+
+namespace spark::connect {
+class ExecutePlanResponse;
+}
+
+namespace fleuve::session {
+
+/// Takes the results of one operation. Threads: one caller at a time, but a listener bus calls `PutMessage` and `End`
+/// from the threads of its queries.
+class ResultSink {
+ public:
+  virtual ~ResultSink() = default;
+  virtual Result<void> PutSchema(const types::Schema& schema) = 0;
+  /// Waits while the reader has no room; kCancelled once nobody wants more.
+  virtual Result<void> PutBatch(const columnar::RecordBatch& batch) = 0;
+  /// Command results, metrics, events: everything but identifiers is filled. Does not wait.
+  virtual Result<void> PutMessage(spark::connect::ExecutePlanResponse message) = 0;
+  /// Ends an operation for which `Session::Execute` returned `Completion::kLater`. Once.
+  virtual void End(Result<void> outcome) = 0;
+};
+
+enum class Completion {
+  kNow,    ///< all results were put
+  kLater,  ///< more comes from other threads; `ResultSink::End` will be called
+};
+
+/// An operation of a session. Threads: any.
+struct Operation {
+  std::string id;
+  std::vector<std::string> tags;
+  CancellationTokenPtr token = std::make_shared<CancellationToken>();
+  std::shared_ptr<ResultSink> sink;
+};
+
+using OperationPtr = std::shared_ptr<Operation>;
+
+}  // namespace fleuve::session
