@@ -27,7 +27,8 @@ enum class Admission {
 };
 
 /// What one batch reads of one source. Exactly one of `scan` and `rows` is set, or none: the batch is empty.
-/// `scan` has its data, partition and constant columns in the order of the source's schema.
+/// The columns of `scan` (data, partition, constants) are found by name in the source's schema, whatever their order;
+/// `with_metadata` is set by the loop where the plan uses `_metadata`. `rows` is in the order of the schema.
 struct BatchInput {
   std::shared_ptr<const plan::FileScan> scan;
   std::shared_ptr<const plan::RowScan> rows;
@@ -86,6 +87,10 @@ class Source {
     (void)callback;
     return false;
   }
+  /// After a `LatestOffset` that found nothing: data was seen that may be taken in so many milliseconds (a file that may
+  /// still be written). The loop looks again then; until then processAllAvailable and Trigger.AvailableNow wait.
+  virtual std::optional<std::int64_t> LookAgainMs() { return std::nullopt; }
+  /// Ends what the source runs in the background. Nothing is called afterwards.
   virtual void Stop() {}
 };
 
