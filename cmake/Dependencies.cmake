@@ -30,6 +30,7 @@ add_library(arrow SHARED IMPORTED)
 set_target_properties(arrow PROPERTIES IMPORTED_LOCATION ${FLEUVE_DEPS}/arrow/lib/libarrow.so.2600)
 target_include_directories(arrow SYSTEM INTERFACE ${FLEUVE_DEPS}/arrow/include)
 
+unset(re2_FOUND CACHE)
 find_package(Threads REQUIRED)
 find_package(Protobuf 3.21 REQUIRED)
 find_package(gRPC CONFIG REQUIRED)
@@ -43,7 +44,7 @@ find_package(ICU 72 REQUIRED COMPONENTS uc i18n data)
 find_package(SQLite3 REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(PkgConfig REQUIRED)
-pkg_check_modules(re2 REQUIRED IMPORTED_TARGET re2)
+pkg_check_modules(RE2_PACKAGE REQUIRED IMPORTED_TARGET re2) # not named re2: gRPC's config looks for that
 pkg_check_modules(edit REQUIRED IMPORTED_TARGET libedit)
 pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
 find_library(ROARING roaring REQUIRED) # the package's CMake config is broken
