@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "columnar/record_batch.h"
@@ -52,6 +53,16 @@ struct ScanFile {
   std::optional<std::int64_t> base_row_id;
 };
 
+/// Told by a reader of JSON or CSV that a record has fields which the schema lacks (Auto Loader's schema evolution).
+class UnknownFieldHandler {
+ public:
+  virtual ~UnknownFieldHandler() = default;
+  /// The error that ends the run, or nullopt: go on (the fields are rescued or ignored, and the reader need not ask
+  /// again for this field). \param field  dotted name of one such field; \param record  the record's text. Threads: any.
+  virtual std::optional<Error> OnUnknownField(const ScanFile& file, const std::string& field,
+                                              std::string_view record) const = 0;
+};
+
 enum class FileFormat { kParquet, kJson, kCsv, kText, kBinaryFile };
 
 /// A scan over files. Output columns, in order: data columns, partition columns, constants, then `_metadata` if asked
@@ -74,6 +85,8 @@ struct FileScan {
   /// Zone of text timestamps.
   std::string session_zone = "UTC";
   std::vector<ScanFile> files;
+  /// May be null: unknown fields are ignored, or rescued where options name a rescued data column.
+  std::shared_ptr<const UnknownFieldHandler> unknown_fields;
 };
 
 /// struct<file_path: string, file_name: string, file_size: bigint, file_block_start: bigint, file_block_length: bigint,
