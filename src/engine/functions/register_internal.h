@@ -18,6 +18,7 @@
 #include "duckdb.hpp"
 #include "duckdb/function/aggregate_function.hpp"
 #include "duckdb/function/scalar_function.hpp"
+#include "engine/lambda_internal.h"
 #include "plan/expr.h"
 
 namespace fleuve::engine {
@@ -37,6 +38,8 @@ struct ScalarSite {
   const plan::Expr& expr;
   std::vector<duckdb::LogicalType> arguments;
   duckdb::LogicalType result;
+  /// One per lambda child, in order. `arguments` holds the non-lambda children, then the columns that lambdas capture.
+  std::vector<std::shared_ptr<const BoundLambda>> lambdas;
 
   const types::DataType& ArgumentType(std::size_t i) const { return expr.children[i]->type; }
   std::size_t size() const { return expr.children.size(); }
@@ -72,7 +75,8 @@ struct ScalarImplementation {
   duckdb::unique_ptr<duckdb::FunctionData> bind_data;
 };
 Result<ScalarImplementation> MakeScalar(const plan::ExprPtr& expr, const std::vector<duckdb::LogicalType>& arguments,
-                                        const duckdb::LogicalType& result);
+                                        const duckdb::LogicalType& result,
+                                        std::vector<std::shared_ptr<const BoundLambda>> lambdas = {});
 bool HasScalar(std::string_view name);
 
 // ---- Aggregate functions ----
