@@ -43,6 +43,8 @@ std::optional<FunctionKind> FindFunctionKind(std::string_view name);
 
 /// Builds the expression of a scalar, aggregate or window function: a kCall, kCast, kCase, kAggregate, ... with its
 /// display text. Aggregates may come back as an expression *over* kAggregate nodes.
+/// Names without a place in Spark's list: `[]` item of an array or value of a map (`x[y]`), `get_array_struct_fields`
+/// (array of structs, literal int ordinal).
 /// UNRESOLVED_ROUTINE where no such function exists; kUnsupported where Spark has it and we do not; WRONG_NUM_ARGS and
 /// DATATYPE_MISMATCH.* as Spark says.
 Result<ExprPtr> BuildFunction(const FunctionCall& call);

@@ -12,8 +12,9 @@
 #include "plan/logical_plan.h"
 
 namespace spark::connect {
+class Expression;
 class Relation;
-}
+}  // namespace spark::connect
 
 namespace fleuve::plan {
 
@@ -43,6 +44,26 @@ struct ResolvedTable {
   std::vector<std::string> qualified_name;
 };
 
+/// A function that a user wrote in SQL.
+struct SqlFunction {
+  std::string name;
+  std::vector<types::StructField> parameters;
+  /// One per parameter; null where it has no default.
+  std::vector<std::shared_ptr<const spark::connect::Expression>> defaults;
+  /// Of a scalar function; void = the body's type. Of a table function: a struct.
+  types::DataType return_type;
+  /// Exactly one is set: scalar or table function.
+  std::shared_ptr<const spark::connect::Expression> body;
+  std::shared_ptr<const spark::connect::Relation> query;
+};
+
+/// A session variable.
+struct SessionVariable {
+  std::string name;
+  types::Value value;
+  types::DataType type;
+};
+
 /// Threads: one analysis at a time calls it.
 class Resolver {
  public:
@@ -62,6 +83,16 @@ class Resolver {
   virtual Result<std::string> CachedArtifact(const std::string& hash) = 0;
   /// Parses SQL text into a relation (query) for `spark.sql(...)` inside plans, and an expression for expr("...").
   virtual Result<std::shared_ptr<const spark::connect::Relation>> ParseQuery(const std::string& sql) = 0;
+  /// A function of the user; nullopt where there is none of this name. \param parts  one to three name parts.
+  virtual Result<std::optional<SqlFunction>> ResolveFunction(const std::vector<std::string>& parts) {
+    (void)parts;
+    return std::optional<SqlFunction>();
+  }
+  /// A session variable; nullopt where there is none. \param parts  `x`, `session.x`, `system.session.x`.
+  virtual Result<std::optional<SessionVariable>> ResolveVariable(const std::vector<std::string>& parts) {
+    (void)parts;
+    return std::optional<SessionVariable>();
+  }
 };
 
 }  // namespace fleuve::plan
