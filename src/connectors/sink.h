@@ -22,6 +22,7 @@
 
 namespace fleuve::engine {
 class Engine;
+class RunObserver;
 }
 
 namespace fleuve::connectors {
@@ -76,7 +77,9 @@ struct SinkBatch {
   std::string attempt_id;
   /// Goes into `commitInfo.fleuve`: queryId, batchId, offsets.
   Json commit_fields;
-  /// Counts rows read per streaming leaf where the sink's run can tell; may be null.
+  /// To be given to the engine's run; counts the rows of leaves and computes observe().
+  std::shared_ptr<engine::RunObserver> observer;
+  /// To be called with the plan that runs, so that `observer`'s leaves can be found. May be null.
   std::function<void(const plan::PlanPtr& prepared)> on_prepared;
 };
 
@@ -98,6 +101,8 @@ enum class CommitOutcome {
 class StagedBatch {
  public:
   virtual ~StagedBatch() = default;
+  /// True where the run found that the sink already holds this batch or a later one: nothing was written.
+  virtual bool already_there() const { return false; }
   /// What must be durable before `Commit` (data files, folders that gained a name, the staged commit).
   virtual DurableRecords BeforeCommit() { return {}; }
   /// Makes the batch visible, once. Settles lost answers and lost races itself.

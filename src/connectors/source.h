@@ -59,7 +59,11 @@ class Source {
   virtual Result<std::optional<Offset>> LatestOffset(const std::optional<Offset>& start, Admission admission) = 0;
   /// Fixes the target of Trigger.AvailableNow: later `LatestOffset` calls stop there.
   virtual Result<void> PrepareForAvailableNow() = 0;
-  /// Says which planned range a restarted query will run again before new ones (a source may check its files).
+  /// True where an offset means the same without what the source keeps in the checkpoint (Delta versions, rate): the
+  /// offsets of lost batches may then be taken from the sink's commits.
+  virtual bool offsets_stand_alone() const { return false; }
+  /// Says which planned range a restarted query will run again before new ones (a source may check its files). kNotFound:
+  /// the source's record of the range never became durable; the batch is planned anew.
   virtual Result<void> Recover(const std::optional<Offset>& start, const std::optional<Offset>& end) {
     (void)start;
     (void)end;

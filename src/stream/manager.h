@@ -35,6 +35,8 @@ struct ManagerOptions {
   /// A new instance for one query.
   std::function<Result<std::shared_ptr<engine::Engine>>()> make_engine;
   std::shared_ptr<ResourceBudget> budget;
+  /// An existing folder for temporary checkpoints.
+  std::string scratch = "/tmp";
   Clock* clock = Clock::System();
 };
 
