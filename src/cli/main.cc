@@ -1,0 +1,217 @@
+// The program `fleuve`: reads the command line and hands over.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <iostream>
+#include <string>
+#include <thread>
+
+#include "base/failpoint.h"
+#include "base/log.h"
+#include "cli/process.h"
+#include "cli/python_program.h"
+#include "cli/settings.h"
+#include "cli/signals.h"
+#include "cli/sql_shell.h"
+#include "cli/version.h"
+#include "connect/client.h"
+#include "storage/object_store.h"
+
+namespace fleuve::cli {
+namespace {
+
+/// How long SIGTERM waits for batches in flight; with what follows the process ends within 5 s.
+constexpr std::int64_t kStopGraceMs = 4000;
+
+int Fail(const Error& error) {
+  std::fprintf(stderr, "fleuve: %s\n", error.ToString().c_str());
+  return 1;
+}
+
+LogLevel LevelOf(const std::string& name) {
+  return name == "debug"  ? LogLevel::kDebug
+         : name == "info" ? LogLevel::kInfo
+         : name == "warn" ? LogLevel::kWarn
+                          : LogLevel::kError;
+}
+
+Result<Settings> Load(const Flags& flags) {
+  FLEUVE_ASSIGN(Settings settings, LoadSettings(flags));
+  SetLogLevel(LevelOf(settings.log_level));
+  return settings;
+}
+
+int Serve(const Flags& flags) {
+  BlockEndSignals();
+  const auto settings = Load(flags);
+  if (!settings.ok()) {
+    return Fail(settings.error());
+  }
+  auto process = Process::Start(*settings);
+  if (!process.ok()) {
+    return Fail(process.error());
+  }
+  std::cout << "listening on " << (*process)->url() << std::endl;
+  WaitForEndSignal();
+  (*process)->Stop(kStopGraceMs);
+  return 0;
+}
+
+/// An embedded server on a free loopback port, unless the user named a server.
+struct Target {
+  std::unique_ptr<Process> process;
+  std::string url;
+};
+
+Result<Target> FindTarget(Flags flags, const std::string& remote) {
+  Target target;
+  if (!remote.empty()) {
+    target.url = remote;
+    return target;
+  }
+  flags.host = "127.0.0.1";
+  flags.port = "0";
+  FLEUVE_ASSIGN(const Settings settings, Load(flags));
+  FLEUVE_ASSIGN(target.process, Process::Start(settings));
+  target.url = target.process->url();
+  return target;
+}
+
+bool HasEnding(const std::string& file, std::string_view ending) {
+  return file.size() > ending.size() && file.ends_with(ending);
+}
+
+Result<int> RunSqlOn(const std::string& url, const std::string& text, bool interactive) {
+  FLEUVE_ASSIGN(const auto client, connect::Client::Connect(url));
+  if (interactive) {
+    const int code = RunSqlShell(*client);
+    client->Release();
+    return code;
+  }
+  auto run = RunSqlText(*client, text);
+  client->Release();
+  FLEUVE_TRY(std::move(run));
+  return 0;
+}
+
+int RunProgram(const Flags& flags, const std::string& file, const std::vector<std::string>& arguments,
+               const std::string& remote) {
+  const bool is_sql = HasEnding(file, ".sql");
+  if (!is_sql && !HasEnding(file, ".py")) {
+    return Fail(Error(ErrorKind::kInvalidArgument, "", file + ": only .py and .sql files can be run"));
+  }
+  std::string text;
+  if (is_sql) {
+    auto read = storage::LocalStore()->Get(file);
+    if (!read.ok()) {
+      return Fail(read.error());
+    }
+    text = *std::move(read);
+  }
+  if (!is_sql) {
+    BlockEndSignals();
+  }
+  auto target = FindTarget(flags, remote);
+  if (!target.ok()) {
+    return Fail(target.error());
+  }
+  const auto code = is_sql ? RunSqlOn(target->url, text, false) : RunPythonProgram(file, arguments, target->url);
+  if (target->process) {
+    target->process->Stop(kStopGraceMs);
+  }
+  return code.ok() ? *code : Fail(code.error());
+}
+
+int Sql(const Flags& flags, const std::string& text, const std::string& file, const std::string& remote) {
+  std::string statements = text;
+  if (!file.empty()) {
+    auto read = storage::LocalStore()->Get(file);
+    if (!read.ok()) {
+      return Fail(read.error());
+    }
+    statements = *std::move(read);
+  }
+  auto target = FindTarget(flags, remote);
+  if (!target.ok()) {
+    return Fail(target.error());
+  }
+  const auto code = RunSqlOn(target->url, statements, text.empty() && file.empty());
+  if (target->process) {
+    target->process->Stop(kStopGraceMs);
+  }
+  return code.ok() ? *code : Fail(code.error());
+}
+
+/// Cuts the words behind `run ... FILE` off: they belong to the program, options included. Returns how many words are ours.
+int OwnWords(int argc, char** argv) {
+  if (argc < 3 || std::string_view(argv[1]) != "run") {
+    return argc;
+  }
+  for (int i = 2; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (!word.starts_with("-")) {
+      return i + 1;
+    }
+    if (word == "--warehouse" || word == "--conf" || word == "--log-level" || word == "--remote") {
+      ++i;  // its value
+    }
+  }
+  return argc;
+}
+
+int Main(int argc, char** argv) {
+  if (const auto armed = ArmFailpointsFromEnvironment(); !armed.ok()) {
+    return Fail(armed.error());
+  }
+  CLI::App app{"Fleuve: Spark Structured Streaming on Delta Lake without the JVM", "fleuve"};
+  app.require_subcommand(1);
+  app.footer(
+      "Settings: flags, then FLEUVE_HOST, FLEUVE_PORT, FLEUVE_WAREHOUSE, FLEUVE_TOKEN, FLEUVE_LOG_LEVEL, FLEUVE_CONF\n"
+      "(key=value;key=value), then the file fleuve.conf in the XDG configuration folder (or FLEUVE_CONF_FILE) with lines\n"
+      "`key value`. FLEUVE_PYTHON names the Python of `fleuve run FILE.py`.");
+  Flags flags;
+  const auto add_common = [&](CLI::App* command) {
+    command->add_option("--warehouse", flags.warehouse, "folder of managed tables and of the catalog");
+    command->add_option("--conf", flags.conf, "key=value: a setting of every session; may be repeated")
+        ->take_all()
+        ->allow_extra_args(false);
+    command->add_option("--log-level", flags.log_level, "debug, info, warn (default) or error");
+  };
+  int code = 0;
+
+  CLI::App* server = app.add_subcommand("server", "serve Spark Connect clients until SIGTERM or SIGINT");
+  server->add_option("--host", flags.host, "address to listen on (default 127.0.0.1)");
+  server->add_option("--port", flags.port, "port to listen on, 0 for a free one (default 15002)");
+  add_common(server);
+  server->callback([&] { code = Serve(flags); });
+
+  std::string file;
+  std::string remote;
+  const int own_words = OwnWords(argc, argv);
+  const std::vector<std::string> arguments(argv + own_words, argv + argc);
+  CLI::App* run = app.add_subcommand("run", "run a .py program (with `spark` defined) or a .sql script");
+  run->add_option("file", file, "FILE.py or FILE.sql")->required();
+  run->footer("Words after FILE are the program's arguments.");
+  run->add_option("--remote", remote, "sc://host:port of another server (Apache Spark's too) instead of an embedded one");
+  add_common(run);
+  run->callback([&] { code = RunProgram(flags, file, arguments, remote); });
+
+  std::string text;
+  std::string script;
+  CLI::App* sql = app.add_subcommand("sql", "a SQL shell, or SQL from -e or -f");
+  sql->add_option("-e", text, "statements to run");
+  sql->add_option("-f", script, "a file of statements to run")->excludes("-e");
+  sql->add_option("--remote", remote, "sc://host:port of another server instead of an embedded one");
+  add_common(sql);
+  sql->callback([&] { code = Sql(flags, text, script, remote); });
+
+  CLI::App* version = app.add_subcommand("version", "print the version");
+  version->callback([] { std::cout << "fleuve " << kVersion << " (Spark Connect " << kSparkVersion << ")\n"; });
+
+  CLI11_PARSE(app, own_words, argv);
+  return code;
+}
+
+}  // namespace
+}  // namespace fleuve::cli
+
+int main(int argc, char** argv) { return fleuve::cli::Main(argc, argv); }

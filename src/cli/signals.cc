@@ -1,0 +1,37 @@
+#include "cli/signals.h"
+
+#include <csignal>
+#include <pthread.h>
+
+namespace fleuve::cli {
+namespace {
+
+sigset_t EndSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  return signals;
+}
+
+}  // namespace
+
+void BlockEndSignals() {
+  const sigset_t signals = EndSignals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+int WaitForEndSignal() {
+  const sigset_t signals = EndSignals();
+  int received = 0;
+  sigwait(&signals, &received);
+  return received;
+}
+
+void UnblockEndSignals() {
+  const sigset_t signals = EndSignals();
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+}
+
+}  // namespace fleuve::cli

@@ -1,0 +1,91 @@
+"""What the end-to-end tests share: a server of their own, started as a user would, and a PySpark session on it."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+
+import pytest
+
+FLEUVE = os.environ.get("FLEUVE") or os.path.join(
+    os.path.dirname(os.path.abspath(__file__)), "..", "..", "build", "release", "fleuve"
+)
+
+
+def pytest_addoption(parser):
+    parser.addoption("--kills", type=int, default=20, help="how often the kill test kills the process")
+
+
+class Server:
+    """A `fleuve server` process."""
+
+    def __init__(self, folder, *flags, env=None):
+        self.folder = folder
+        self.log_path = os.path.join(folder, "server.log")
+        self.log = open(self.log_path, "a")
+        self.process = subprocess.Popen(
+            [FLEUVE, "server", "--port", "0", "--warehouse", os.path.join(folder, "warehouse"), *flags],
+            stdout=subprocess.PIPE,
+            stderr=self.log,
+            text=True,
+            env={**os.environ, **(env or {})},
+        )
+        line = self.process.stdout.readline()
+        found = re.search(r"listening on (sc://\S+)", line)
+        assert found, "the server did not start: " + open(self.log_path).read()[-2000:]
+        self.url = found[1]
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def session(self):
+        from pyspark.sql import SparkSession
+
+        return SparkSession.builder.remote(self.url).create()
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self):
+        """Asks the server to end; returns its exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(10)
+
+
+@pytest.fixture
+def folder():
+    path = tempfile.mkdtemp(prefix="fleuve-e2e-")
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def start_server(folder):
+    servers = []
+
+    def start(*flags, env=None, where=None):
+        server = Server(where or folder, *flags, env=env)
+        servers.append(server)
+        return server
+
+    yield start
+    for server in servers:
+        if server.process.poll() is None:
+            server.kill()
+
+
+@pytest.fixture
+def server(start_server):
+    return start_server()
+
+
+@pytest.fixture
+def spark(server):
+    session = server.session()
+    yield session
+    session.stop()
