@@ -14,6 +14,7 @@
 namespace spark::connect {
 class Expression;
 class Relation;
+class SQL;
 }  // namespace spark::connect
 
 namespace fleuve::plan {
@@ -83,6 +84,8 @@ class Resolver {
   virtual Result<std::string> CachedArtifact(const std::string& hash) = 0;
   /// Parses SQL text into a relation (query) for `spark.sql(...)` inside plans, and an expression for expr("...").
   virtual Result<std::shared_ptr<const spark::connect::Relation>> ParseQuery(const std::string& sql) = 0;
+  /// Parses a `Relation.sql` with its named and positional arguments filled in.
+  virtual Result<std::shared_ptr<const spark::connect::Relation>> ParseSql(const spark::connect::SQL& sql) = 0;
   /// A function of the user; nullopt where there is none of this name. \param parts  one to three name parts.
   virtual Result<std::optional<SqlFunction>> ResolveFunction(const std::vector<std::string>& parts) {
     (void)parts;
