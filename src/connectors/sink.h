@@ -186,7 +186,14 @@ class SourceProvider {
 class SinkProvider {
  public:
   virtual ~SinkProvider() = default;
-  /// Checks the spec and makes the sink; errors are the ones that `start()` raises. Nothing is written.
+  /// The refusals that come before a look at the plan and the checkpoint: output mode, path, partitioning.
+  /// \param context  without a query id.
+  virtual Result<void> CheckSpec(const SinkSpec& spec, const SinkContext& context) {
+    (void)spec;
+    (void)context;
+    return {};
+  }
+  /// Makes the sink; errors are the ones that `start()` raises. No table is written before the first batch.
   virtual Result<std::unique_ptr<Sink>> MakeSink(const SinkSpec& spec, const SinkContext& context) = 0;
   /// True for memory, console, noop, foreach, foreachBatch: a query without checkpoint location gets a temporary one.
   virtual bool uses_temporary_checkpoint() const { return false; }

@@ -1,0 +1,195 @@
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+
+#include "base/bytes.h"
+#include "stream/batch_plan_internal.h"
+#include "types/time_zone.h"
+
+namespace fleuve::stream {
+
+namespace {
+
+using plan::PlanPtr;
+
+constexpr std::string_view kLeafMark = "stream leaf ";
+
+/// A leaf without rows.
+PlanPtr EmptyLeaf(const plan::LogicalPlan& leaf) {
+  auto node = std::make_shared<plan::LogicalPlan>();
+  node->kind = plan::PlanKind::kRows;
+  node->output = leaf.output;
+  node->rows = std::make_shared<plan::RowScan>();
+  return node;
+}
+
+const plan::Attribute* FindByName(const std::vector<plan::Attribute>& attributes, const std::string& name) {
+  for (const auto& attribute : attributes) {
+    if (attribute.name == name) {
+      return &attribute;
+    }
+  }
+  for (const auto& attribute : attributes) {
+    if (EqualsIgnoreAsciiCase(attribute.name, name)) {
+      return &attribute;
+    }
+  }
+  return nullptr;
+}
+
+Result<PlanPtr> ScanLeaf(const plan::LogicalPlan& leaf, const std::shared_ptr<const plan::FileScan>& scan,
+                         std::size_t index) {
+  auto node = std::make_shared<plan::LogicalPlan>();
+  node->kind = plan::PlanKind::kFileScan;
+  node->name = std::string(kLeafMark) + std::to_string(index);
+  for (const types::Schema* schema : {&scan->data_schema, &scan->partition_schema, &scan->constants_schema}) {
+    for (const auto& field : schema->fields()) {
+      const plan::Attribute* attribute = FindByName(leaf.output, field.name);
+      if (attribute == nullptr) {
+        // A column that the query was not analyzed with: it is read and dropped above.
+        plan::Attribute extra;
+        extra.id = plan::NewAttributeId();
+        extra.name = field.name;
+        extra.type = field.type;
+        extra.hidden = true;
+        node->output.push_back(std::move(extra));
+      } else {
+        node->output.push_back(*attribute);
+      }
+    }
+  }
+  const bool wants_metadata =
+      std::any_of(leaf.output.begin(), leaf.output.end(), [&](const plan::Attribute& attribute) {
+        return attribute.hidden && attribute.name == "_metadata" && FindByName(node->output, "_metadata") == nullptr;
+      });
+  if (wants_metadata) {
+    node->output.push_back(*FindByName(leaf.output, "_metadata"));
+  }
+  if (scan->with_metadata == wants_metadata) {
+    node->scan = scan;
+  } else {
+    auto copy = std::make_shared<plan::FileScan>(*scan);
+    copy->with_metadata = wants_metadata;
+    node->scan = std::move(copy);
+  }
+  const bool same_order =
+      node->output.size() == leaf.output.size() &&
+      std::equal(node->output.begin(), node->output.end(), leaf.output.begin(),
+                 [](const plan::Attribute& a, const plan::Attribute& b) { return a.id == b.id; });
+  if (same_order) {
+    return PlanPtr(node);
+  }
+  std::vector<plan::ExprPtr> exprs;
+  for (const auto& attribute : leaf.output) {
+    const bool present = std::any_of(node->output.begin(), node->output.end(),
+                                     [&](const plan::Attribute& a) { return a.id == attribute.id; });
+    exprs.push_back(present ? plan::MakeAttribute(attribute) : plan::MakeNull(attribute.type));
+  }
+  return plan::MakeProject(node, std::move(exprs), leaf.output);
+}
+
+PlanPtr RowsLeaf(const plan::LogicalPlan& leaf, const std::shared_ptr<const plan::RowScan>& rows, std::size_t index) {
+  auto node = std::make_shared<plan::LogicalPlan>();
+  node->kind = plan::PlanKind::kRows;
+  node->name = std::string(kLeafMark) + std::to_string(index);
+  node->output = leaf.output;
+  node->rows = rows;
+  return node;
+}
+
+/// A copy of a leaf node with other attribute ids for a second reference to the same stream is not needed: the analyzer
+/// gives every reference ids of its own.
+int LeafIndex(const plan::LogicalPlan& node) {
+  if (!node.name.starts_with(kLeafMark)) {
+    return -1;
+  }
+  return std::atoi(node.name.c_str() + kLeafMark.size());
+}
+
+}  // namespace
+
+std::vector<std::shared_ptr<const plan::StreamRelation>> DistinctStreams(const PlanPtr& plan) {
+  std::vector<std::shared_ptr<const plan::StreamRelation>> streams;
+  for (const plan::LogicalPlan* leaf : plan::StreamingLeaves(plan)) {
+    if (std::find(streams.begin(), streams.end(), leaf->stream) == streams.end()) {
+      streams.push_back(leaf->stream);
+    }
+  }
+  return streams;
+}
+
+Result<PlanPtr> MakeBatchPlan(const PlanPtr& plan,
+                              const std::vector<std::shared_ptr<const plan::StreamRelation>>& streams,
+                              const std::vector<connectors::BatchInput>& inputs, const QueryRequest& request,
+                              std::int64_t now_micros) {
+  (void)now_micros;
+  std::optional<Error> failure;
+  std::map<const plan::TableSource*, std::shared_ptr<const plan::TableSource>> refreshed;
+  PlanPtr made = plan::RewritePlan(plan, [&](const PlanPtr& node) -> PlanPtr {
+    if (node->kind == plan::PlanKind::kStream) {
+      const auto at = std::find(streams.begin(), streams.end(), node->stream);
+      const std::size_t index = static_cast<std::size_t>(at - streams.begin());
+      const connectors::BatchInput& input = inputs[index];
+      if (input.scan && !input.scan->files.empty()) {
+        auto leaf = ScanLeaf(*node, input.scan, index);
+        if (!leaf.ok()) {
+          failure = std::move(leaf).error();
+          return nullptr;
+        }
+        return *std::move(leaf);
+      }
+      return input.rows ? RowsLeaf(*node, input.rows, index) : EmptyLeaf(*node);
+    }
+    if (node->kind == plan::PlanKind::kTable && request.refresh_table && !failure) {
+      auto& current = refreshed[node->table.get()];
+      if (!current) {
+        auto table = request.refresh_table(node->table);
+        if (!table.ok()) {
+          failure = std::move(table).error();
+          return nullptr;
+        }
+        current = *std::move(table);
+      }
+      if (current != node->table) {
+        auto copy = std::make_shared<plan::LogicalPlan>(*node);
+        copy->table = current;
+        copy->is_streaming = false;
+        return copy;
+      }
+      return nullptr;
+    }
+    if (node->is_streaming) {
+      auto copy = std::make_shared<plan::LogicalPlan>(*node);
+      copy->is_streaming = false;
+      return copy;
+    }
+    return nullptr;
+  });
+  if (failure) {
+    return *std::move(failure);
+  }
+  return made;
+}
+
+std::vector<std::int64_t> CountInputRows(const PlanPtr& prepared, const engine::RunObserver& observer,
+                                         const std::vector<connectors::BatchInput>& inputs) {
+  std::vector<std::int64_t> counts(inputs.size(), 0);
+  std::vector<bool> seen(inputs.size(), false);
+  if (prepared) {
+    plan::VisitPlan(prepared, [&](const plan::LogicalPlan& node) {
+      const int index = LeafIndex(node);
+      if (index >= 0 && static_cast<std::size_t>(index) < counts.size()) {
+        counts[static_cast<std::size_t>(index)] += std::max<std::int64_t>(0, observer.LeafRows(&node));
+        seen[static_cast<std::size_t>(index)] = true;
+      }
+    });
+  }
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (!seen[i] && inputs[i].row_count > 0) {
+      counts[i] = inputs[i].row_count;
+    }
+  }
+  return counts;
+}
+
+}  // namespace fleuve::stream
