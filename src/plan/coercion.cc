@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 
-
 #include "base/bytes.h"
 #include "plan/coercion_internal.h"
 

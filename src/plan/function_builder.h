@@ -20,7 +20,7 @@ struct FunctionCall {
   std::string name;
   /// Null where the argument is a lambda: ask `bind_lambda`.
   std::vector<ExprPtr> arguments;
-  /// Names of `name => value` arguments, empty for positional ones.
+  /// Names of `name => value` arguments, empty for positional ones. For `struct` also the aliases (`struct(1 AS a)`).
   std::vector<std::string> argument_names;
   bool distinct = false;
   bool is_star = false;  ///< count(*)
@@ -48,6 +48,27 @@ std::optional<FunctionKind> FindFunctionKind(std::string_view name);
 /// UNRESOLVED_ROUTINE where no such function exists; kUnsupported where Spark has it and we do not; WRONG_NUM_ARGS and
 /// DATATYPE_MISMATCH.* as Spark says.
 Result<ExprPtr> BuildFunction(const FunctionCall& call);
+
+/// The interval that text such as `5 minutes`, `interval 1 day 2 hours` or `1.5 seconds` names (watermark delays, window
+/// widths, casts). CANNOT_PARSE_INTERVAL where it is none.
+Result<types::CalendarInterval> ParseIntervalText(std::string_view text);
+
+/// The constant parameters of window(): microseconds. `window` in batch and streams is `spark_window(time, window, slide,
+/// start, index)`: the index-th (0-based) window that holds the time, latest first, NULL where there is no such window.
+struct TimeWindowSpec {
+  ExprPtr time;
+  std::int64_t window = 0;
+  std::int64_t slide = 0;
+  std::int64_t start = 0;
+  /// struct<start, end> of the time's type.
+  types::DataType type;
+  /// How many windows one row can be in.
+  std::int64_t overlap() const { return (window + slide - 1) / slide; }
+};
+/// Of a call of window(time, width[, slide[, start]]) with its arguments analyzed. DATATYPE_MISMATCH.* as Spark says.
+Result<TimeWindowSpec> AnalyzeTimeWindow(const FunctionCall& call);
+/// The index-th window of a row.
+ExprPtr MakeTimeWindow(const TimeWindowSpec& spec, std::int64_t index);
 
 /// A generator's column names and types, and its coerced arguments.
 struct GeneratorResult {
