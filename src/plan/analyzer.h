@@ -25,9 +25,7 @@ Result<PlanPtr> Analyze(const spark::connect::Relation& relation, Resolver& reso
 Result<ExprPtr> AnalyzeExpression(const spark::connect::Expression& expression, const PlanPtr& input, Resolver& resolver);
 
 /// Makes an analyzed batch plan ready to run: guards for expressions that can fail, filters pushed to the leaves and
-/// files left out, constants folded, projections merged, kTable leaves planned into scans. The calls (kCall without
-/// children) `current_timestamp`, `current_date` and `localtimestamp`, which analysis leaves in the plan so that a stream
-/// can fix them anew for each batch, become literals of `config.now_micros` in `config.session_zone`.
+/// files left out, constants folded, projections merged, kTable leaves planned into scans.
 Result<PlanPtr> Prepare(const PlanPtr& plan, const AnalysisConfig& config);
 
 /// Spark's rules for streaming plans (outputMode append, update, complete): refuses by name what Spark refuses, and what

@@ -42,7 +42,8 @@ struct Attribute {
 };
 
 enum class ExprKind {
-  kLiteral,         ///< `value`
+  kLiteral,         ///< `value`; `function` names what it stands for where it changes from batch to batch of a stream:
+                    ///< current_timestamp, current_date, localtimestamp, unix_timestamp
   kAttribute,       ///< `attribute`: a column of a child plan (or of the outer query: `is_outer`)
   kCall,            ///< `function` over children: scalar function or operator (see function names below)
   kCast,            ///< children[0] to `type`, rule in `cast_mode`; `zone` for those that need one

@@ -97,8 +97,78 @@ PlanPtr RowsLeaf(const plan::LogicalPlan& leaf, const std::shared_ptr<const plan
   return node;
 }
 
-/// A copy of a leaf node with other attribute ids for a second reference to the same stream is not needed: the analyzer
-/// gives every reference ids of its own.
+std::int64_t FloorDiv(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
+
+/// The clock of one batch: what the literals that stand for the time are in it.
+struct BatchTime {
+  std::int64_t now_micros = 0;
+  std::int64_t local_micros = 0;
+
+  plan::ExprPtr Rewrite(const plan::ExprPtr& expr) const {
+    return plan::RewriteExpr(expr, [this](const plan::ExprPtr& node) -> plan::ExprPtr {
+      if (node->kind != plan::ExprKind::kLiteral || node->function.empty()) {
+        return nullptr;
+      }
+      std::int64_t value = now_micros;
+      if (node->function == "localtimestamp") {
+        value = local_micros;
+      } else if (node->function == "current_date") {
+        value = FloorDiv(local_micros, 86400000000);
+      } else if (node->function == "unix_timestamp") {
+        value = FloorDiv(now_micros, 1000000);
+      } else if (node->function != "current_timestamp") {
+        return nullptr;
+      }
+      auto copy = std::make_shared<plan::Expr>(*node);
+      copy->value = types::Value(value);
+      return copy;
+    });
+  }
+
+  void Apply(plan::ExprPtr& expr) const {
+    if (expr) {
+      expr = Rewrite(expr);
+    }
+  }
+
+  void Apply(plan::LogicalPlan& node) const {
+    for (auto* list : {&node.exprs, &node.grouping, &node.aggregates, &node.generator.arguments}) {
+      for (auto& expr : *list) {
+        Apply(expr);
+      }
+    }
+    Apply(node.condition);
+    for (auto& key : node.order_by) {
+      Apply(key.expr);
+    }
+    for (auto& projection : node.projections) {
+      for (auto& expr : projection) {
+        Apply(expr);
+      }
+    }
+  }
+};
+
+bool HasTime(const plan::ExprPtr& expr) {
+  bool found = false;
+  if (expr) {
+    plan::VisitExpr(expr, [&](const plan::Expr& node) {
+      found = found || (node.kind == plan::ExprKind::kLiteral && !node.function.empty());
+    });
+  }
+  return found;
+}
+
+bool HasTime(const plan::LogicalPlan& node) {
+  const auto any = [](const std::vector<plan::ExprPtr>& list) {
+    return std::any_of(list.begin(), list.end(), [](const plan::ExprPtr& expr) { return HasTime(expr); });
+  };
+  return any(node.exprs) || any(node.grouping) || any(node.aggregates) || any(node.generator.arguments) ||
+         HasTime(node.condition) ||
+         std::any_of(node.order_by.begin(), node.order_by.end(), [](const auto& key) { return HasTime(key.expr); }) ||
+         std::any_of(node.projections.begin(), node.projections.end(), any);
+}
+
 int LeafIndex(const plan::LogicalPlan& node) {
   if (!node.name.starts_with(kLeafMark)) {
     return -1;
@@ -122,7 +192,10 @@ Result<PlanPtr> MakeBatchPlan(const PlanPtr& plan,
                               const std::vector<std::shared_ptr<const plan::StreamRelation>>& streams,
                               const std::vector<connectors::BatchInput>& inputs, const QueryRequest& request,
                               std::int64_t now_micros) {
-  (void)now_micros;
+  BatchTime time;
+  time.now_micros = now_micros;
+  FLEUVE_ASSIGN(const auto zone, types::TimeZone::Find(request.config.session_zone));
+  time.local_micros = zone->UtcToLocal(now_micros);
   std::optional<Error> failure;
   std::map<const plan::TableSource*, std::shared_ptr<const plan::TableSource>> refreshed;
   PlanPtr made = plan::RewritePlan(plan, [&](const PlanPtr& node) -> PlanPtr {
@@ -158,9 +231,13 @@ Result<PlanPtr> MakeBatchPlan(const PlanPtr& plan,
       }
       return nullptr;
     }
-    if (node->is_streaming) {
+    const bool has_time = HasTime(*node);
+    if (node->is_streaming || has_time) {
       auto copy = std::make_shared<plan::LogicalPlan>(*node);
       copy->is_streaming = false;
+      if (has_time) {
+        time.Apply(*copy);
+      }
       return copy;
     }
     return nullptr;
