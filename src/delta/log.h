@@ -19,6 +19,10 @@
 #include "delta/snapshot.h"
 #include "storage/object_store.h"
 
+namespace fleuve {
+class ThreadPool;
+}
+
 namespace fleuve::delta {
 
 /// How far "committed" goes: through a power cut, or through the death of the process (Spark's level).
@@ -93,7 +97,7 @@ class DeltaLog : public std::enable_shared_from_this<DeltaLog> {
 
 using DeltaLogPtr = std::shared_ptr<DeltaLog>;
 
-/// All logs of a process by location, so that readers and writers of one table share one snapshot. Threads: any.
+/// All logs of a process by location; outlives the logs it gave out, so that readers and writers of one table share one snapshot. Threads: any.
 class LogRegistry {
  public:
   explicit LogRegistry(LogContext context);
@@ -105,6 +109,7 @@ class LogRegistry {
  private:
   struct Entry;
   LogContext context_;
+  std::shared_ptr<ThreadPool> background_;
   std::mutex mutex_;
   std::vector<std::shared_ptr<Entry>> entries_;
 };

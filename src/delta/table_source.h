@@ -21,8 +21,9 @@ namespace fleuve::delta {
 class DeltaTable final : public plan::TableSource {
  public:
   /// \param name  as EXPLAIN and errors name it: `spark_catalog.default.t`, delta.`/path`.
-  DeltaTable(SnapshotPtr snapshot, std::string name) : snapshot_(std::move(snapshot)), name_(std::move(name)) {}
-  const types::Schema& schema() const override { return snapshot_->schema(); }
+  DeltaTable(SnapshotPtr snapshot, std::string name);
+  /// As readers see it: without the metadata keys that are Delta's own.
+  const types::Schema& schema() const override { return schema_; }
   std::string name() const override { return name_; }
   std::string provider() const override { return "delta"; }
   Result<std::shared_ptr<const plan::FileScan>> PlanScan(const std::vector<plan::ExprPtr>& filters,
@@ -32,6 +33,7 @@ class DeltaTable final : public plan::TableSource {
  private:
   SnapshotPtr snapshot_;
   std::string name_;
+  types::Schema schema_;
 };
 
 /// The scan without files for a table of this metadata: data columns (table order without partition columns), physical
@@ -53,6 +55,13 @@ Result<std::optional<std::string>> FormatPartitionValue(const types::Value& valu
 std::string PartitionFolder(const PartitionValues& values);
 /// One escaped folder name part.
 std::string EscapePathName(std::string_view name);
+
+/// A table's schema as readers see it (without Delta's own metadata keys), and as it is in files: physical names and
+/// `parquet.field.id`.
+types::Schema ReadSchemaOf(const types::Schema& schema);
+types::Schema PhysicalSchemaOf(const types::Schema& schema);
+/// A path below the table (or an absolute one) as the log holds it: percent-encoded where java.net.URI does.
+std::string EncodeUriPath(std::string_view path);
 
 /// Number of rows a file says it has; -1 where the statistics do not say.
 std::int64_t NumRecords(const AddFile& file);

@@ -21,21 +21,22 @@ struct Operation {
   std::string name;
   /// Object of strings and nulls in Spark's order: {"mode":"Append","partitionBy":"[]"}.
   Json parameters{Json::Object{}};
-  StringMap metrics;
-  std::optional<std::string> user_metadata;
+  StringMap metrics{};
+  std::optional<std::string> user_metadata{};
   /// Attempt id (`commitInfo.txnId`); empty = a new one.
-  std::string txn_id;
+  std::string txn_id{};
   /// `commitInfo.fleuve`; null = none.
-  Json fleuve;
+  Json fleuve{};
   /// Overrides what is computed (all file actions add, nothing was read).
-  std::optional<bool> is_blind_append;
+  std::optional<bool> is_blind_append{};
 };
 
 /// A commit written under a hidden name. Owned by the transaction that made it.
 struct StagedCommit {
-  /// To be synced (with the data files) before `CommitStaged`, together with `folder`.
+  /// To be synced (with the data files) before `CommitStaged`, together with `folders`.
   std::string file;
-  std::string folder;
+  /// The log's folder; for a new table the table's folder and its parent too.
+  std::vector<std::string> folders;
   std::int64_t version = 0;
   std::string txn_id;
 };
@@ -76,10 +77,11 @@ class Transaction {
   /// Nothing is synced.
   Result<StagedCommit> Stage(std::vector<Action> actions, Operation operation);
   /// Phase two: makes it visible; a lost race is checked for conflicts and tried at the next version; an unknown outcome
-  /// is settled by reading back. Ends with a sync of `_delta_log` in strict durability.
+  /// is settled by reading back. \param sync  ends with a sync of `_delta_log` in strict durability; false: the caller
+  /// syncs that folder before the commit counts.
   /// Errors: kConflict with DELTA_CONCURRENT_APPEND, DELTA_CONCURRENT_DELETE_READ, DELTA_CONCURRENT_DELETE_DELETE,
   /// DELTA_METADATA_CHANGED, DELTA_PROTOCOL_CHANGED, DELTA_CONCURRENT_TRANSACTION: the staged file is gone, begin anew.
-  Result<CommitResult> CommitStaged();
+  Result<CommitResult> CommitStaged(bool sync = true);
   /// Gives a staged commit up.
   void Abandon();
 
@@ -90,9 +92,17 @@ class Transaction {
                               const std::vector<std::string>& data_folders = {});
 
  private:
-  Result<void> CheckConflicts(std::int64_t from_version, std::int64_t* next_version);
+  /// What became of the race for `version`: ours after all, or the next version to try.
+  struct Race {
+    bool ours = false;
+    std::int64_t version = 0;
+  };
+  Result<Race> Settle(std::int64_t version);
+  Result<void> CheckConflict(const fleuve::delta::Commit& winner) const;
   Result<void> CheckActions(const std::vector<Action>& actions) const;
-  std::string BuildText(std::int64_t version);
+  Result<void> Write(std::int64_t version);
+  CommitInfo MakeInfo(std::int64_t version);
+  Result<CommitResult> Finish(std::int64_t version, bool sync);
 
   DeltaLogPtr log_;
   SnapshotPtr snapshot_;
@@ -108,10 +118,11 @@ class Transaction {
   std::optional<Protocol> new_protocol_;
 
   std::vector<Action> actions_;
-  CommitInfo info_;
+  Operation operation_;
+  /// What was written: commitInfo, metadata, protocol, then `actions_`.
+  std::vector<Action> lines_;
   std::optional<StagedCommit> staged_;
-  std::int64_t attempt_ = 0;
-  std::int64_t in_commit_timestamp_ = 0;
+  std::int64_t winner_timestamp_ = 0;
 };
 
 }  // namespace fleuve::delta
