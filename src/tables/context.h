@@ -3,6 +3,8 @@
 /// \file
 /// What every table command needs, and how it names its table.
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,12 +13,14 @@
 #include "base/cancellation.h"
 #include "base/result.h"
 #include "delta/log.h"
+#include "plan/logical_plan.h"
 #include "plan/resolver.h"
 #include "storage/object_store.h"
 #include "types/value.h"
 
 namespace fleuve::engine {
 class Engine;
+class RunObserver;
 }
 
 namespace fleuve::tables {
@@ -28,6 +32,10 @@ struct TableContext {
   /// Session settings: zone, ANSI, `spark.databricks.delta.*` through `conf`.
   plan::AnalysisConfig config;
   CancellationTokenPtr token;
+  /// To be given to the run of the input (rows of its leaves, observe()); may be null.
+  std::shared_ptr<engine::RunObserver> observer;
+  /// Called with the input's prepared plan before it runs; may be empty.
+  std::function<void(const plan::PlanPtr& prepared)> on_prepared;
 };
 
 /// A table by its folder.

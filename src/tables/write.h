@@ -39,6 +39,8 @@ struct StreamBatch {
   std::string attempt_id;
   /// `commitInfo.fleuve`.
   Json commit_fields;
+  /// True: `Commit` leaves the sync of `_delta_log` to the caller (who measures it, or leaves it out).
+  bool caller_syncs_log = false;
 };
 
 struct WriteSpec {
