@@ -86,6 +86,7 @@ Result<std::unique_ptr<Process>> Process::Start(const Settings& settings) {
   manager_options.connectors = registry;
   manager_options.make_engine = engine_maker(1);
   manager_options.budget = services->budget;
+  manager_options.scratch = process->scratch_;
   services->queries = stream::Manager::Make(std::move(manager_options));
 
   process->services_ = services;
