@@ -1,0 +1,919 @@
+#include "sql/parser_internal.h"
+
+namespace fleuve::sql {
+
+Result<pb::Command*> Parser::ParseCreate() {
+  const std::size_t first = at_;
+  bool or_replace = false;
+  bool replace_only = false;
+  if (AcceptWord("REPLACE")) {
+    replace_only = true;
+  } else {
+    FLEUVE_TRY(ExpectWord("CREATE"));
+    if (AcceptWords({"OR", "REPLACE"})) {
+      or_replace = true;
+    }
+  }
+  if (AcceptWords({"OR", "REFRESH"})) {
+    return ParseCreateDataset(true);
+  }
+  if (IsWord("STREAMING") || IsWord("MATERIALIZED") || IsWord("LIVE") || IsWord("PRIVATE")) {
+    return ParseCreateDataset(false);
+  }
+  if (IsWord("FLOW")) {
+    return ParseCreateFlow();
+  }
+  bool temporary = false;
+  bool global = false;
+  bool external = false;
+  while (true) {
+    if (IsWord("GLOBAL")) {
+      Advance();
+      global = true;
+    } else if (IsAnyWord({"TEMP", "TEMPORARY"})) {
+      Advance();
+      temporary = true;
+    } else if (IsWord("EXTERNAL")) {
+      Advance();
+      external = true;
+    } else {
+      break;
+    }
+  }
+  if (IsWord("TABLE")) {
+    return ParseCreateTable(or_replace, replace_only, external, temporary);
+  }
+  if (replace_only) {
+    return SyntaxError();
+  }
+  if (IsWord("VIEW") && !external && (!global || temporary)) {
+    return ParseCreateView(or_replace, temporary, global);
+  }
+  if (IsWord("FUNCTION") && !external && !global) {
+    return ParseCreateFunction(or_replace, temporary);
+  }
+  if (IsAnyWord({"DATABASE", "SCHEMA", "NAMESPACE"}) && !or_replace && !external && !temporary && !global) {
+    return ParseCreateDatabase();
+  }
+  if (IsAnyWord({"VARIABLE", "VAR"})) {
+    at_ = first;
+    return Refused("CREATE VARIABLE (use DECLARE)");
+  }
+  if (IsWord("INDEX") || IsAnyWord({"ROLE", "MACRO", "CATALOG", "VOLUME"})) {
+    return Refused("CREATE " + Current().upper);
+  }
+  return SyntaxError();
+}
+
+Result<pb::Command*> Parser::ParseCreateDataset(bool or_refresh) {
+  std::string what = or_refresh ? "CREATE OR REFRESH" : "CREATE";
+  while (IsAnyWord({"PRIVATE", "LIVE", "STREAMING", "MATERIALIZED", "TABLE", "VIEW"})) {
+    what += " " + Current().upper;
+    Advance();
+  }
+  return Refused(what + " outside a pipeline");
+}
+
+Result<pb::Command*> Parser::ParseCreateFlow() { return Refused("CREATE FLOW outside a pipeline"); }
+
+// --------------------------------------------------------------------------------------------------------- tables
+
+bool Parser::IsConstraintAhead() const {
+  if (IsWord("CONSTRAINT") && IsIdentifier(1) &&
+      IsAnyWord({"CHECK", "PRIMARY", "UNIQUE", "FOREIGN"}, 2)) {
+    return true;
+  }
+  return (IsWord("CHECK") && IsSymbol("(", 1)) || (IsWord("PRIMARY") && IsWord("KEY", 1)) ||
+         (IsWord("FOREIGN") && IsWord("KEY", 1)) || (IsWord("UNIQUE") && IsSymbol("(", 1));
+}
+
+Result<void> Parser::ParseConstraint(pb::Constraint* constraint) {
+  if (AcceptWord("CONSTRAINT")) {
+    FLEUVE_ASSIGN(std::string name, ParseIdentifier());
+    constraint->set_name(std::move(name));
+  }
+  if (AcceptWord("CHECK")) {
+    FLEUVE_TRY(ExpectSymbol("("));
+    std::string sql;
+    FLEUVE_ASSIGN(Expr condition, ParseConditionText(&sql));
+    FLEUVE_TRY(ExpectSymbol(")"));
+    constraint->mutable_check()->mutable_condition()->CopyFrom(*condition);
+    constraint->mutable_check()->set_sql(std::move(sql));
+  } else if (AcceptWords({"PRIMARY", "KEY"}) || IsWord("UNIQUE")) {
+    const bool unique = AcceptWord("UNIQUE");
+    auto* key = unique ? constraint->mutable_unique() : constraint->mutable_primary_key();
+    if (IsSymbol("(")) {
+      FLEUVE_ASSIGN(const std::vector<std::string> columns, ParseIdentifierList());
+      for (const std::string& column : columns) {
+        key->add_columns(column);
+      }
+    }
+  } else if (AcceptWords({"FOREIGN", "KEY"})) {
+    auto* key = constraint->mutable_foreign_key();
+    FLEUVE_ASSIGN(const std::vector<std::string> columns, ParseIdentifierList());
+    for (const std::string& column : columns) {
+      key->add_columns(column);
+    }
+    FLEUVE_TRY(ExpectWord("REFERENCES"));
+    FLEUVE_TRY(ParseName(key->mutable_table()));
+    if (IsSymbol("(")) {
+      FLEUVE_ASSIGN(const std::vector<std::string> referenced, ParseIdentifierList());
+      for (const std::string& column : referenced) {
+        key->add_referenced(column);
+      }
+    }
+  } else {
+    return SyntaxError();
+  }
+  while (IsAnyWord({"ENFORCED", "RELY", "NORELY"}) || (IsWord("NOT") && IsWord("ENFORCED", 1))) {
+    const bool negated = AcceptWord("NOT");
+    constraint->add_characteristics((negated ? "NOT " : "") + Current().upper);
+    Advance();
+  }
+  return {};
+}
+
+Result<void> Parser::ParseColumnOptions(pb::ColumnDefinition* column, bool with_position) {
+  while (true) {
+    if (AcceptWords({"NOT", "NULL"})) {
+      column->set_not_null(true);
+    } else if (AcceptWord("COMMENT")) {
+      FLEUVE_ASSIGN(std::string comment, ParseString());
+      column->set_comment(std::move(comment));
+    } else if (IsWord("DEFAULT")) {
+      Advance();
+      std::string sql;
+      FLEUVE_ASSIGN(Expr value, ParseConditionText(&sql));
+      column->set_default_sql(std::move(sql));
+      column->mutable_default_value()->CopyFrom(*value);
+    } else if (AcceptWord("GENERATED")) {
+      const bool always = AcceptWord("ALWAYS");
+      if (!always) {
+        FLEUVE_TRY(ExpectWords({"BY", "DEFAULT"}));
+      }
+      FLEUVE_TRY(ExpectWord("AS"));
+      if (AcceptWord("IDENTITY")) {
+        auto* identity = column->mutable_identity();
+        identity->set_always(always);
+        identity->set_start(1);
+        identity->set_step(1);
+        if (AcceptSymbol("(")) {
+          while (!IsSymbol(")")) {
+            if (AcceptWords({"START", "WITH"})) {
+              const bool negative = AcceptSymbol("-");
+              FLEUVE_ASSIGN(const std::int64_t value, ParseIntegerToken());
+              identity->set_start(negative ? -value : value);
+            } else if (AcceptWords({"INCREMENT", "BY"})) {
+              const bool negative = AcceptSymbol("-");
+              FLEUVE_ASSIGN(const std::int64_t value, ParseIntegerToken());
+              identity->set_step(negative ? -value : value);
+              if (value == 0) {
+                return ErrorFrom(at_ - 1, "IDENTITY_COLUMNS_ILLEGAL_STEP", "IDENTITY column step cannot be 0.");
+              }
+            } else if (!AcceptSymbol(",")) {
+              return SyntaxError();
+            }
+          }
+          FLEUVE_TRY(ExpectSymbol(")"));
+        }
+      } else {
+        if (!always) {
+          return SyntaxError();
+        }
+        FLEUVE_TRY(ExpectSymbol("("));
+        std::string sql;
+        FLEUVE_ASSIGN(Expr value, ParseConditionText(&sql));
+        FLEUVE_TRY(ExpectSymbol(")"));
+        column->set_generated_sql(std::move(sql));
+        column->mutable_generated_value()->CopyFrom(*value);
+      }
+    } else if (with_position && AcceptWord("FIRST")) {
+      column->set_first(true);
+    } else if (with_position && AcceptWord("AFTER")) {
+      FLEUVE_ASSIGN(std::string after, ParseIdentifier());
+      column->set_after(std::move(after));
+    } else if (IsWord("CONSTRAINT") || IsAnyWord({"PRIMARY", "UNIQUE", "CHECK", "REFERENCES"})) {
+      return Refused("a constraint behind a column definition");
+    } else {
+      return {};
+    }
+  }
+}
+
+Result<void> Parser::ParseColumnDefinition(pb::ColumnDefinition* column, bool nested_names, bool with_position) {
+  do {
+    FLEUVE_ASSIGN(std::string part, ParseIdentifier());
+    column->add_name(std::move(part));
+  } while (nested_names && AcceptSymbol("."));
+  AcceptSymbol(":");
+  FLEUVE_ASSIGN(const types::DataType type, ParseType());
+  column->set_type(type.Sql());
+  return ParseColumnOptions(column, with_position);
+}
+
+Result<void> Parser::ParseTableElements(pb::CreateTable* create) {
+  FLEUVE_TRY(ExpectSymbol("("));
+  do {
+    if (IsConstraintAhead()) {
+      FLEUVE_TRY(ParseConstraint(create->add_constraints()));
+      continue;
+    }
+    FLEUVE_TRY(ParseColumnDefinition(create->add_columns(), false, false));
+  } while (AcceptSymbol(","));
+  return ExpectSymbol(")");
+}
+
+Result<void> Parser::ParseTransforms(pb::CreateTable* create) {
+  FLEUVE_TRY(ExpectSymbol("("));
+  do {
+    if (IsIdentifier() && IsSymbol("(", 1)) {
+      auto* transform = create->add_partitioned_by();
+      transform->set_function(Lower(Current().text));
+      Advance();
+      Advance();
+      do {
+        if (IsIdentifier()) {
+          FLEUVE_ASSIGN(const std::vector<std::string> parts, ParseNameParts());
+          for (const std::string& part : parts) {
+            transform->add_column(part);
+          }
+        } else {
+          transform->add_arguments(Current().text);
+          Advance();
+        }
+      } while (AcceptSymbol(","));
+      FLEUVE_TRY(ExpectSymbol(")"));
+      continue;
+    }
+    if (IsIdentifier() && (IsSymbol(",", 1) || IsSymbol(")", 1) || IsSymbol(".", 1))) {
+      auto* transform = create->add_partitioned_by();
+      transform->set_function("identity");
+      FLEUVE_ASSIGN(const std::vector<std::string> parts, ParseNameParts());
+      for (const std::string& part : parts) {
+        transform->add_column(part);
+      }
+      continue;
+    }
+    FLEUVE_TRY(ParseColumnDefinition(create->add_partition_columns(), false, false));
+  } while (AcceptSymbol(","));
+  return ExpectSymbol(")");
+}
+
+Result<void> Parser::ParseClusterBy(google::protobuf::RepeatedPtrField<pb::Name>* columns, bool* is_auto,
+                                    bool* is_none) {
+  if (AcceptWord("NONE")) {
+    *is_none = true;
+    return {};
+  }
+  if (AcceptWord("AUTO")) {
+    *is_auto = true;
+    return {};
+  }
+  FLEUVE_TRY(ExpectSymbol("("));
+  do {
+    FLEUVE_TRY(ParseColumnPath(columns->Add()));
+  } while (AcceptSymbol(","));
+  return ExpectSymbol(")");
+}
+
+Result<void> Parser::ParseCreateTableClauses(pb::CreateTable* create) {
+  const auto once = [&](bool seen, std::string_view clause) -> Result<void> {
+    if (seen) {
+      return ErrorFrom(at_ - 1, "DUPLICATE_CLAUSES", "Found duplicate clauses: " + std::string(clause) +
+                                                         ". Please, remove one of them.")
+          .With("clauseName", std::string(clause));
+    }
+    return {};
+  };
+  while (true) {
+    if (AcceptWord("USING")) {
+      FLEUVE_TRY(once(create->has_provider(), "USING"));
+      FLEUVE_ASSIGN(const std::vector<std::string> parts, ParseNameParts());
+      std::string provider;
+      for (const std::string& part : parts) {
+        provider += (provider.empty() ? "" : ".") + part;
+      }
+      create->set_provider(std::move(provider));
+    } else if (IsWord("OPTIONS") && IsSymbol("(", 1)) {
+      Advance();
+      FLEUVE_TRY(once(create->options_size() > 0, "OPTIONS"));
+      FLEUVE_TRY(ParseProperties(create->mutable_options()));
+    } else if (AcceptWords({"PARTITIONED", "BY"})) {
+      FLEUVE_TRY(once(create->partitioned_by_size() + create->partition_columns_size() > 0, "PARTITIONED BY"));
+      FLEUVE_TRY(ParseTransforms(create));
+    } else if (AcceptWords({"CLUSTER", "BY"})) {
+      FLEUVE_TRY(once(create->cluster_by_size() > 0, "CLUSTER BY"));
+      bool is_auto = false;
+      bool is_none = false;
+      FLEUVE_TRY(ParseClusterBy(create->mutable_cluster_by(), &is_auto, &is_none));
+      create->set_cluster_by_auto(is_auto);
+      create->set_cluster_by_none(is_none);
+    } else if (AcceptWords({"CLUSTERED", "BY"})) {
+      FLEUVE_ASSIGN(const std::vector<std::string> columns, ParseIdentifierList());
+      for (const std::string& column : columns) {
+        create->mutable_bucket()->add_columns(column);
+      }
+      if (AcceptWords({"SORTED", "BY"})) {
+        FLEUVE_TRY(ExpectSymbol("("));
+        do {
+          FLEUVE_ASSIGN(sc::Expression::SortOrder * order, ParseSortItem());
+          create->mutable_bucket()->add_sorted_by()->CopyFrom(*order);
+        } while (AcceptSymbol(","));
+        FLEUVE_TRY(ExpectSymbol(")"));
+      }
+      FLEUVE_TRY(ExpectWord("INTO"));
+      FLEUVE_ASSIGN(const std::int64_t count, ParseIntegerToken());
+      create->mutable_bucket()->set_count(static_cast<std::int32_t>(count));
+      FLEUVE_TRY(ExpectWord("BUCKETS"));
+    } else if (AcceptWord("LOCATION")) {
+      FLEUVE_TRY(once(create->has_location(), "LOCATION"));
+      FLEUVE_ASSIGN(std::string location, ParseString());
+      create->set_location(std::move(location));
+    } else if (AcceptWord("COMMENT")) {
+      FLEUVE_TRY(once(create->has_comment(), "COMMENT"));
+      FLEUVE_ASSIGN(std::string comment, ParseString());
+      create->set_comment(std::move(comment));
+    } else if (IsWord("TBLPROPERTIES") && IsSymbol("(", 1)) {
+      Advance();
+      FLEUVE_TRY(once(create->properties_size() > 0, "TBLPROPERTIES"));
+      FLEUVE_TRY(ParseProperties(create->mutable_properties()));
+    } else if (AcceptWords({"DEFAULT", "COLLATION"})) {
+      FLEUVE_ASSIGN(std::string collation, ParseIdentifier());
+      create->set_collation(std::move(collation));
+    } else if (AreWords({"STORED", "AS"}) || AreWords({"STORED", "BY"}) || AreWords({"ROW", "FORMAT"}) ||
+               AreWords({"SKEWED", "BY"})) {
+      return Refused("CREATE TABLE ... " + Current().upper + " " + Ahead(1).upper + " (Hive tables)");
+    } else {
+      return {};
+    }
+  }
+}
+
+Result<pb::Command*> Parser::ParseCreateTable(bool or_replace, bool replace_only, bool external, bool temporary) {
+  pb::Command* command = NewCommand();
+  FLEUVE_TRY(ExpectWord("TABLE"));
+  pb::CreateTable create;
+  create.set_replace(or_replace || replace_only);
+  create.set_or_create(or_replace);
+  create.set_external(external);
+  create.set_temporary(temporary);
+  if (!create.replace()) {
+    create.set_if_not_exists(AcceptWords({"IF", "NOT", "EXISTS"}));
+  }
+  FLEUVE_TRY(ParseName(create.mutable_table()));
+  if (IsAnyWord({"SHALLOW", "DEEP", "CLONE"})) {
+    FLEUVE_TRY(ParseClone(command, create.table(), create.replace(), or_replace, create.if_not_exists()));
+    return command;
+  }
+  if (AcceptWord("LIKE")) {
+    FLEUVE_TRY(ParseName(create.mutable_like()));
+    FLEUVE_TRY(ParseCreateTableClauses(&create));
+    *command->mutable_create_table() = std::move(create);
+    return command;
+  }
+  if (IsSymbol("(") && !IsQueryAhead(1)) {
+    FLEUVE_TRY(ParseTableElements(&create));
+  }
+  FLEUVE_TRY(ParseCreateTableClauses(&create));
+  const bool as = AcceptWord("AS");
+  if (as || IsQueryAhead(0)) {
+    const std::size_t first = at_;
+    FLEUVE_ASSIGN(Rel query, ParseQuery());
+    AttachText(query);
+    create.mutable_query()->CopyFrom(*query);
+    create.set_query_sql(TextFrom(first));
+    if (create.columns_size() > 0) {
+      return ErrorFrom(0, "_LEGACY_ERROR_TEMP_0035",
+                       "Operation not allowed: Schema may not be specified in a Create Table As Select (CTAS) "
+                       "statement.");
+    }
+    if (create.partition_columns_size() > 0) {
+      return ErrorFrom(0, "_LEGACY_ERROR_TEMP_0035",
+                       "Operation not allowed: Partition column types may not be specified in Create Table As Select "
+                       "(CTAS).");
+    }
+  }
+  if (create.cluster_by_size() > 0 && create.partitioned_by_size() + create.partition_columns_size() > 0) {
+    return ErrorFrom(0, "SPECIFY_CLUSTER_BY_WITH_PARTITIONED_BY_IS_NOT_ALLOWED",
+                     "Cannot specify both CLUSTER BY and PARTITIONED BY.");
+  }
+  *command->mutable_create_table() = std::move(create);
+  return command;
+}
+
+Result<void> Parser::ParseClone(pb::Command* command, const pb::Name& table, bool replace, bool or_create,
+                                bool if_not_exists) {
+  auto* clone = command->mutable_clone_table();
+  *clone->mutable_table() = table;
+  clone->set_replace(replace);
+  clone->set_or_create(or_create);
+  clone->set_if_not_exists(if_not_exists);
+  if (!AcceptWord("SHALLOW")) {
+    // Only SHALLOW CLONE is in the grammar.
+    return SyntaxError();
+  }
+  clone->set_shallow(true);
+  FLEUVE_TRY(ExpectWord("CLONE"));
+  FLEUVE_ASSIGN(Rel source, ParseTableReference());
+  FLEUVE_ASSIGN(source, ParseTimeTravel(source));
+  clone->mutable_source()->CopyFrom(*source);
+  while (true) {
+    if (IsWord("TBLPROPERTIES") && IsSymbol("(", 1)) {
+      Advance();
+      FLEUVE_TRY(ParseProperties(clone->mutable_properties()));
+    } else if (AcceptWord("LOCATION")) {
+      FLEUVE_ASSIGN(std::string location, ParseString());
+      clone->set_location(std::move(location));
+    } else {
+      return {};
+    }
+  }
+}
+
+// ------------------------------------------------------------------------------------- views, databases, functions
+
+Result<pb::Command*> Parser::ParseCreateView(bool or_replace, bool temporary, bool global) {
+  pb::Command* command = NewCommand();
+  auto* view = command->mutable_create_view();
+  FLEUVE_TRY(ExpectWord("VIEW"));
+  view->set_or_replace(or_replace);
+  view->set_temporary(temporary || global);
+  view->set_global(global);
+  view->set_if_not_exists(AcceptWords({"IF", "NOT", "EXISTS"}));
+  FLEUVE_TRY(ParseName(view->mutable_view()));
+  if (view->temporary() && IsSymbol("(") && IsIdentifier(1) && IsIdentifier(2) && !IsWord("COMMENT", 2)) {
+    // CREATE TEMPORARY VIEW v (a INT) USING csv OPTIONS (...)
+    Advance();
+    const std::size_t first = at_;
+    FLEUVE_TRY(ParseColumnListType());
+    view->set_schema(TextFrom(first));
+    FLEUVE_TRY(ExpectSymbol(")"));
+  } else if (AcceptSymbol("(")) {
+    do {
+      auto* column = view->add_columns();
+      FLEUVE_ASSIGN(std::string name, ParseIdentifier());
+      column->set_name(std::move(name));
+      if (AcceptWord("COMMENT")) {
+        FLEUVE_ASSIGN(std::string comment, ParseString());
+        column->set_comment(std::move(comment));
+      }
+    } while (AcceptSymbol(","));
+    FLEUVE_TRY(ExpectSymbol(")"));
+  }
+  if (AcceptWord("USING")) {
+    FLEUVE_ASSIGN(const std::vector<std::string> parts, ParseNameParts());
+    std::string provider;
+    for (const std::string& part : parts) {
+      provider += (provider.empty() ? "" : ".") + part;
+    }
+    view->set_provider(std::move(provider));
+    if (AcceptWord("OPTIONS")) {
+      FLEUVE_TRY(ParseProperties(view->mutable_options()));
+    }
+    return command;
+  }
+  while (!IsWord("AS")) {
+    if (AcceptWord("COMMENT")) {
+      FLEUVE_ASSIGN(std::string comment, ParseString());
+      view->set_comment(std::move(comment));
+    } else if (IsWord("TBLPROPERTIES") && IsSymbol("(", 1)) {
+      Advance();
+      FLEUVE_TRY(ParseProperties(view->mutable_properties()));
+    } else if (AcceptWords({"WITH", "SCHEMA"})) {
+      std::string mode;
+      while (IsAnyWord({"BINDING", "COMPENSATION", "EVOLUTION", "TYPE"})) {
+        mode += (mode.empty() ? "" : " ") + Current().upper;
+        Advance();
+      }
+      view->set_schema_mode(std::move(mode));
+    } else if (AcceptWords({"DEFAULT", "COLLATION"})) {
+      FLEUVE_ASSIGN(std::string collation, ParseIdentifier());
+      view->set_collation(std::move(collation));
+    } else if (AreWords({"WITH", "METRICS"})) {
+      return Refused("CREATE VIEW ... WITH METRICS");
+    } else {
+      return SyntaxErrorAt(at_, "AS");
+    }
+  }
+  FLEUVE_TRY(ExpectWord("AS"));
+  const std::size_t first = at_;
+  FLEUVE_ASSIGN(Rel query, ParseQuery());
+  AttachText(query);
+  view->mutable_query()->CopyFrom(*query);
+  view->set_query_sql(TextFrom(first));
+  return command;
+}
+
+Result<pb::Command*> Parser::ParseCreateDatabase() {
+  pb::Command* command = NewCommand();
+  auto* database = command->mutable_create_database();
+  Advance();
+  database->set_if_not_exists(AcceptWords({"IF", "NOT", "EXISTS"}));
+  FLEUVE_TRY(ParseName(database->mutable_database()));
+  while (true) {
+    if (AcceptWord("COMMENT")) {
+      FLEUVE_ASSIGN(std::string comment, ParseString());
+      database->set_comment(std::move(comment));
+    } else if (AcceptWord("LOCATION")) {
+      FLEUVE_ASSIGN(std::string location, ParseString());
+      database->set_location(std::move(location));
+    } else if (AcceptWords({"MANAGED", "LOCATION"})) {
+      return Refused("CREATE SCHEMA ... MANAGED LOCATION");
+    } else if (AcceptWord("WITH") || IsAnyWord({"DBPROPERTIES", "PROPERTIES"})) {
+      if (!AcceptWord("DBPROPERTIES")) {
+        FLEUVE_TRY(ExpectWord("PROPERTIES"));
+      }
+      FLEUVE_TRY(ParseProperties(database->mutable_properties()));
+    } else if (AcceptWords({"DEFAULT", "COLLATION"})) {
+      FLEUVE_ASSIGN(std::string collation, ParseIdentifier());
+      database->set_collation(std::move(collation));
+    } else {
+      return command;
+    }
+  }
+}
+
+Result<pb::Command*> Parser::ParseCreateFunction(bool or_replace, bool temporary) {
+  pb::Command* command = NewCommand();
+  auto* function = command->mutable_create_function();
+  FLEUVE_TRY(ExpectWord("FUNCTION"));
+  function->set_or_replace(or_replace);
+  function->set_temporary(temporary);
+  function->set_if_not_exists(AcceptWords({"IF", "NOT", "EXISTS"}));
+  FLEUVE_TRY(ParseName(function->mutable_function()));
+  if (IsWord("AS")) {
+    Advance();
+    FLEUVE_ASSIGN(std::string name, ParseString());
+    function->set_class_name(std::move(name));
+    return command;
+  }
+  FLEUVE_TRY(ExpectSymbol("("));
+  if (!IsSymbol(")")) {
+    do {
+      auto* parameter = function->add_parameters();
+      FLEUVE_ASSIGN(std::string name, ParseIdentifier());
+      parameter->set_name(std::move(name));
+      FLEUVE_ASSIGN(const types::DataType type, ParseType());
+      parameter->set_type(type.Sql());
+      while (true) {
+        if (AcceptWord("DEFAULT")) {
+          std::string sql;
+          FLEUVE_ASSIGN(Expr value, ParseConditionText(&sql));
+          parameter->mutable_default_value()->CopyFrom(*value);
+          parameter->set_default_sql(std::move(sql));
+        } else if (AcceptWord("COMMENT")) {
+          FLEUVE_ASSIGN(std::string comment, ParseString());
+          parameter->set_comment(std::move(comment));
+        } else {
+          break;
+        }
+      }
+    } while (AcceptSymbol(","));
+  }
+  FLEUVE_TRY(ExpectSymbol(")"));
+  if (AcceptWord("RETURNS")) {
+    if (AcceptWord("TABLE")) {
+      function->set_returns_table(true);
+      if (AcceptSymbol("(")) {
+        do {
+          FLEUVE_TRY(ParseColumnDefinition(function->add_table_columns(), false, false));
+        } while (AcceptSymbol(","));
+        FLEUVE_TRY(ExpectSymbol(")"));
+      }
+    } else {
+      FLEUVE_ASSIGN(const types::DataType type, ParseType());
+      function->set_return_type(type.Sql());
+    }
+  }
+  while (!IsWord("RETURN")) {
+    if (AcceptWord("COMMENT")) {
+      FLEUVE_ASSIGN(std::string comment, ParseString());
+      function->set_comment(std::move(comment));
+    } else if (AcceptWord("LANGUAGE")) {
+      if (!IsWord("SQL")) {
+        return Refused("CREATE FUNCTION ... LANGUAGE " + Current().upper);
+      }
+      Advance();
+      function->add_characteristics("LANGUAGE SQL");
+    } else if (AcceptWord("DETERMINISTIC")) {
+      function->add_characteristics("DETERMINISTIC");
+    } else if (AcceptWords({"NOT", "DETERMINISTIC"})) {
+      function->add_characteristics("NOT DETERMINISTIC");
+    } else if (AcceptWords({"CONTAINS", "SQL"})) {
+      function->add_characteristics("CONTAINS SQL");
+    } else if (AcceptWords({"READS", "SQL", "DATA"})) {
+      function->add_characteristics("READS SQL DATA");
+    } else if (AcceptWords({"SQL", "SECURITY"})) {
+      function->add_characteristics("SQL SECURITY " + Current().upper);
+      Advance();
+    } else {
+      return SyntaxError();
+    }
+  }
+  FLEUVE_TRY(ExpectWord("RETURN"));
+  const std::size_t first = at_;
+  if (function->returns_table() || IsQueryWord(0)) {
+    FLEUVE_ASSIGN(Rel query, ParseQuery());
+    AttachText(query);
+    function->mutable_table_body()->CopyFrom(*query);
+  } else {
+    FLEUVE_ASSIGN(Expr body, ParseExpression());
+    AttachText(body);
+    function->mutable_body()->CopyFrom(*body);
+  }
+  function->set_body_sql(TextFrom(first));
+  return command;
+}
+
+// ----------------------------------------------------------------------------------------------------- DROP, ALTER
+
+Result<pb::Command*> Parser::ParseDrop() {
+  pb::Command* command = NewCommand();
+  FLEUVE_TRY(ExpectWord("DROP"));
+  if (AcceptWord("TABLE")) {
+    auto* drop = command->mutable_drop_table();
+    drop->set_if_exists(AcceptWords({"IF", "EXISTS"}));
+    FLEUVE_TRY(ParseName(drop->mutable_table()));
+    drop->set_purge(AcceptWord("PURGE"));
+    return command;
+  }
+  if (AcceptWord("VIEW")) {
+    auto* drop = command->mutable_drop_view();
+    drop->set_if_exists(AcceptWords({"IF", "EXISTS"}));
+    FLEUVE_TRY(ParseName(drop->mutable_view()));
+    return command;
+  }
+  if (IsAnyWord({"DATABASE", "SCHEMA", "NAMESPACE"})) {
+    Advance();
+    auto* drop = command->mutable_drop_database();
+    drop->set_if_exists(AcceptWords({"IF", "EXISTS"}));
+    FLEUVE_TRY(ParseName(drop->mutable_database()));
+    if (AcceptWord("CASCADE")) {
+      drop->set_cascade(true);
+    } else {
+      AcceptWord("RESTRICT");
+    }
+    return command;
+  }
+  const bool temporary = AcceptWord("TEMPORARY") || AcceptWord("TEMP");
+  if (AcceptWord("FUNCTION")) {
+    auto* drop = command->mutable_drop_function();
+    drop->set_temporary(temporary);
+    drop->set_if_exists(AcceptWords({"IF", "EXISTS"}));
+    FLEUVE_TRY(ParseName(drop->mutable_function()));
+    return command;
+  }
+  if (temporary && (AcceptWord("VARIABLE") || AcceptWord("VAR"))) {
+    auto* drop = command->mutable_drop_variable();
+    drop->set_if_exists(AcceptWords({"IF", "EXISTS"}));
+    FLEUVE_TRY(ParseName(drop->mutable_name()));
+    return command;
+  }
+  if (IsAnyWord({"INDEX", "ROLE", "MACRO", "CATALOG", "MATERIALIZED", "STREAMING"})) {
+    return Refused("DROP " + Current().upper);
+  }
+  return SyntaxError();
+}
+
+Result<pb::Command*> Parser::ParseAlter() {
+  pb::Command* command = NewCommand();
+  FLEUVE_TRY(ExpectWord("ALTER"));
+  if (IsAnyWord({"DATABASE", "SCHEMA", "NAMESPACE"})) {
+    Advance();
+    auto* alter = command->mutable_alter_database();
+    FLEUVE_TRY(ParseName(alter->mutable_database()));
+    if (AcceptWords({"SET", "LOCATION"})) {
+      FLEUVE_ASSIGN(std::string location, ParseString());
+      alter->set_location(std::move(location));
+      return command;
+    }
+    const bool unset = AcceptWord("UNSET");
+    if (!unset) {
+      FLEUVE_TRY(ExpectWord("SET"));
+    }
+    if (!AcceptWord("DBPROPERTIES")) {
+      FLEUVE_TRY(ExpectWord("PROPERTIES"));
+    }
+    google::protobuf::RepeatedPtrField<pb::Property> properties;
+    FLEUVE_TRY(ParseProperties(&properties));
+    for (const auto& property : properties) {
+      if (unset) {
+        alter->add_unset_keys(property.key());
+      } else {
+        *alter->add_properties() = property;
+      }
+    }
+    return command;
+  }
+  auto* alter = command->mutable_alter_table();
+  if (AcceptWord("VIEW")) {
+    alter->set_is_view(true);
+  } else {
+    FLEUVE_TRY(ExpectWord("TABLE"));
+  }
+  FLEUVE_TRY(ParseName(alter->mutable_table()));
+  FLEUVE_TRY(ParseAlterTable(alter));
+  return command;
+}
+
+Result<void> Parser::ParseAlterTable(pb::AlterTable* alter) {
+  if (alter->is_view() && (IsWord("AS") || IsQueryAhead(0))) {
+    AcceptWord("AS");
+    const std::size_t first = at_;
+    FLEUVE_ASSIGN(Rel query, ParseQuery());
+    AttachText(query);
+    alter->mutable_view_as()->mutable_query()->CopyFrom(*query);
+    alter->mutable_view_as()->set_query_sql(TextFrom(first));
+    return {};
+  }
+  if (AcceptWords({"RENAME", "TO"})) {
+    return ParseName(alter->mutable_rename()->mutable_new_name());
+  }
+  if (AcceptWords({"SET", "TBLPROPERTIES"})) {
+    return ParseProperties(alter->mutable_set_properties()->mutable_properties());
+  }
+  if (AcceptWords({"UNSET", "TBLPROPERTIES"})) {
+    auto* unset = alter->mutable_unset_properties();
+    unset->set_if_exists(AcceptWords({"IF", "EXISTS"}));
+    google::protobuf::RepeatedPtrField<pb::Property> properties;
+    FLEUVE_TRY(ParseProperties(&properties));
+    for (const auto& property : properties) {
+      unset->add_keys(property.key());
+    }
+    return {};
+  }
+  if (alter->is_view()) {
+    if (IsWord("WITH") || IsWord("SET") || IsWord("UNSET")) {
+      return Refused("ALTER VIEW ... " + Current().upper + " " + Ahead(1).upper);
+    }
+    return SyntaxError();
+  }
+  if (AcceptWords({"RENAME", "COLUMN"})) {
+    auto* rename = alter->mutable_rename_column();
+    FLEUVE_TRY(ParseColumnPath(rename->mutable_column()));
+    FLEUVE_TRY(ExpectWord("TO"));
+    FLEUVE_ASSIGN(std::string name, ParseIdentifier());
+    rename->set_new_name(std::move(name));
+    return {};
+  }
+  if (IsWord("ADD") && (IsAnyWord({"COLUMN", "COLUMNS"}, 1))) {
+    Advance();
+    Advance();
+    auto* add = alter->mutable_add_columns();
+    add->set_if_not_exists(AcceptWords({"IF", "NOT", "EXISTS"}));
+    const bool parentheses = AcceptSymbol("(");
+    do {
+      FLEUVE_TRY(ParseColumnDefinition(add->add_columns(), true, true));
+    } while (AcceptSymbol(","));
+    if (parentheses) {
+      FLEUVE_TRY(ExpectSymbol(")"));
+    }
+    return {};
+  }
+  if (IsWord("ADD") && (IsWord("CONSTRAINT", 1) || IsAnyWord({"CHECK", "PRIMARY", "UNIQUE", "FOREIGN"}, 1))) {
+    Advance();
+    return ParseConstraint(alter->mutable_add_constraint()->mutable_constraint());
+  }
+  if (AcceptWords({"DROP", "CONSTRAINT"})) {
+    auto* drop = alter->mutable_drop_constraint();
+    drop->set_if_exists(AcceptWords({"IF", "EXISTS"}));
+    FLEUVE_ASSIGN(std::string name, ParseIdentifier());
+    drop->set_name(std::move(name));
+    drop->set_cascade(AcceptWord("CASCADE"));
+    AcceptWord("RESTRICT");
+    return {};
+  }
+  if (IsWord("DROP") && IsAnyWord({"COLUMN", "COLUMNS"}, 1)) {
+    Advance();
+    Advance();
+    auto* drop = alter->mutable_drop_columns();
+    drop->set_if_exists(AcceptWords({"IF", "EXISTS"}));
+    const bool parentheses = AcceptSymbol("(");
+    do {
+      FLEUVE_TRY(ParseColumnPath(drop->add_columns()));
+    } while (AcceptSymbol(","));
+    if (parentheses) {
+      FLEUVE_TRY(ExpectSymbol(")"));
+    }
+    return {};
+  }
+  if (AcceptWords({"DROP", "FEATURE"})) {
+    auto* drop = alter->mutable_drop_feature();
+    if (Current().kind == TokenKind::kString) {
+      FLEUVE_ASSIGN(std::string feature, ParseString());
+      drop->set_feature(std::move(feature));
+    } else {
+      FLEUVE_ASSIGN(std::string feature, ParseIdentifier());
+      drop->set_feature(std::move(feature));
+    }
+    drop->set_truncate_history(AcceptWords({"TRUNCATE", "HISTORY"}));
+    return {};
+  }
+  if (AcceptWords({"REPLACE", "COLUMNS"})) {
+    auto* replace = alter->mutable_replace_columns();
+    const bool parentheses = AcceptSymbol("(");
+    do {
+      FLEUVE_TRY(ParseColumnDefinition(replace->add_columns(), false, true));
+    } while (AcceptSymbol(","));
+    if (parentheses) {
+      FLEUVE_TRY(ExpectSymbol(")"));
+    }
+    return {};
+  }
+  if (AcceptWords({"CLUSTER", "BY"})) {
+    bool is_auto = false;
+    bool is_none = false;
+    auto* cluster = alter->mutable_cluster_by();
+    FLEUVE_TRY(ParseClusterBy(cluster->mutable_columns(), &is_auto, &is_none));
+    cluster->set_auto_(is_auto);
+    cluster->set_none(is_none);
+    return {};
+  }
+  if (AcceptWords({"SET", "LOCATION"})) {
+    FLEUVE_ASSIGN(std::string location, ParseString());
+    alter->mutable_set_location()->set_location(std::move(location));
+    return {};
+  }
+  if (IsAnyWord({"ALTER", "CHANGE"})) {
+    return ParseAlterColumn(alter);
+  }
+  if (IsWord("ADD") || (IsWord("DROP") && (IsWord("IF", 1) || IsWord("PARTITION", 1)))) {
+    auto* change = alter->mutable_partition_change();
+    change->set_add(IsWord("ADD"));
+    Advance();
+    change->set_if_clause(AcceptWords({"IF", "NOT", "EXISTS"}) || AcceptWords({"IF", "EXISTS"}));
+    if (!IsWord("PARTITION")) {
+      return SyntaxError();
+    }
+    while (IsWord("PARTITION")) {
+      FLEUVE_TRY(ParsePartitionSpec(change->add_partitions()));
+      if (IsWord("LOCATION")) {
+        return Refused("ALTER TABLE ... ADD PARTITION ... LOCATION");
+      }
+      AcceptSymbol(",");
+    }
+    change->set_purge(AcceptWord("PURGE"));
+    return {};
+  }
+  if (AreWords({"RECOVER", "PARTITIONS"}) || IsWord("PARTITION") || AreWords({"SET", "SERDE"}) ||
+      AreWords({"SET", "SERDEPROPERTIES"}) || AreWords({"UNSET", "DEFAULT"}) || AreWords({"DEFAULT", "COLLATION"})) {
+    return Refused("ALTER TABLE ... " + Current().upper + " " + Ahead(1).upper);
+  }
+  return SyntaxError();
+}
+
+Result<void> Parser::ParseAlterColumn(pb::AlterTable* alter) {
+  const bool change_form = IsWord("CHANGE");
+  Advance();
+  AcceptWord("COLUMN");
+  auto* alter_column = alter->mutable_alter_column();
+  do {
+    auto* change = alter_column->add_changes();
+    FLEUVE_TRY(ParseColumnPath(change->mutable_column()));
+    if (change_form && IsIdentifier() && !IsWord("TYPE") && !IsAnyWord({"SET", "DROP", "FIRST", "AFTER", "COMMENT"})) {
+      // CHANGE COLUMN old new type [COMMENT c] [FIRST | AFTER x]
+      FLEUVE_ASSIGN(std::string new_name, ParseIdentifier());
+      change->set_new_name(std::move(new_name));
+      AcceptSymbol(":");
+      FLEUVE_ASSIGN(const types::DataType type, ParseType());
+      change->set_type(type.Sql());
+    } else if (AcceptWord("TYPE")) {
+      FLEUVE_ASSIGN(const types::DataType type, ParseType());
+      change->set_type(type.Sql());
+    }
+    bool any = change->has_type();
+    while (true) {
+      if (AcceptWord("COMMENT")) {
+        FLEUVE_ASSIGN(std::string comment, ParseString());
+        change->set_comment(std::move(comment));
+      } else if (AcceptWord("FIRST")) {
+        change->set_first(true);
+      } else if (AcceptWord("AFTER")) {
+        FLEUVE_ASSIGN(std::string after, ParseIdentifier());
+        change->set_after(std::move(after));
+      } else if (AcceptWords({"SET", "NOT", "NULL"})) {
+        change->set_set_not_null(true);
+      } else if (AcceptWords({"DROP", "NOT", "NULL"})) {
+        change->set_drop_not_null(true);
+      } else if (AcceptWords({"DROP", "DEFAULT"})) {
+        change->set_drop_default(true);
+      } else if (AcceptWords({"SYNC", "IDENTITY"})) {
+        change->set_sync_identity(true);
+      } else if (AcceptWords({"SET", "DEFAULT"})) {
+        std::string sql;
+        FLEUVE_ASSIGN(Expr value, ParseConditionText(&sql));
+        change->set_default_sql(std::move(sql));
+        change->mutable_default_value()->CopyFrom(*value);
+      } else {
+        break;
+      }
+      any = true;
+    }
+    if (!any) {
+      return SyntaxError();
+    }
+  } while (AcceptSymbol(","));
+  return {};
+}
+
+}  // namespace fleuve::sql

@@ -1,0 +1,1363 @@
+#include <algorithm>
+#include <functional>
+
+#include "sql/parser_internal.h"
+
+namespace fleuve::sql {
+
+namespace {
+
+using FunctionType = sc::Expression::UnresolvedFunction;
+
+struct BinaryOperator {
+  std::string_view symbol;
+  const char* function;
+  int precedence;
+};
+
+// Higher binds tighter.
+constexpr int kComparison = 1;
+constexpr BinaryOperator kBinaryOperators[] = {
+    {"=", "==", kComparison},  {"==", "==", kComparison}, {"<=>", "<=>", kComparison}, {"<>", "!=", kComparison},
+    {"!=", "!=", kComparison}, {"<", "<", kComparison},   {"<=", "<=", kComparison},   {">", ">", kComparison},
+    {">=", ">=", kComparison}, {"|", "|", 2},             {"^", "^", 3},               {"&", "&", 4},
+    {"<<", "<<", 5},           {">>", ">>", 5},           {">>>", ">>>", 5},           {"+", "+", 6},
+    {"-", "-", 6},             {"||", "||", 6},           {"*", "*", 7},               {"/", "/", 7},
+    {"%", "%", 7},
+};
+
+/// Words that cannot start an expression unless what follows shows that they are names.
+bool IsClauseWord(const Token& token) {
+  static const char* const kWords[] = {"AND",   "AS",     "BETWEEN", "ELSE",  "EXCEPT", "FROM",  "GROUP", "HAVING",
+                                       "IN",    "INTERSECT", "IS",   "JOIN",  "LIMIT",  "ON",    "OR",    "ORDER",
+                                       "SELECT", "THEN",  "UNION",   "USING", "WHEN",   "WHERE"};
+  if (token.kind != TokenKind::kWord) {
+    return false;
+  }
+  return std::any_of(std::begin(kWords), std::end(kWords), [&](const char* word) { return token.upper == word; });
+}
+
+bool IsTimestampUnit(std::string_view upper) {
+  static const char* const kUnits[] = {"MICROSECOND", "MILLISECOND", "SECOND",  "MINUTE", "HOUR",
+                                       "DAY",         "DAYOFYEAR",   "WEEK",    "MONTH",  "QUARTER", "YEAR"};
+  return std::any_of(std::begin(kUnits), std::end(kUnits), [&](const char* unit) { return upper == unit; });
+}
+
+}  // namespace
+
+Result<Parser::Expr> Parser::ParseExpression() {
+  Depth depth(&depth_);
+  FLEUVE_TRY(CheckDepth());
+  return ParseBoolean();
+}
+
+Result<Parser::Expr> Parser::ParseNamedExpression() {
+  const std::size_t first = at_;
+  FLEUVE_ASSIGN(Expr expression, ParseExpression());
+  std::vector<std::string> names;
+  if (AcceptWord("AS")) {
+    if (AcceptSymbol("(")) {
+      do {
+        FLEUVE_ASSIGN(std::string name, ParseIdentifier());
+        names.push_back(std::move(name));
+      } while (AcceptSymbol(","));
+      FLEUVE_TRY(ExpectSymbol(")"));
+    } else {
+      FLEUVE_ASSIGN(std::string name, ParseIdentifier());
+      names.push_back(std::move(name));
+    }
+  } else if (IsSymbol("(") && IsIdentifier(1) && (IsSymbol(",", 2) || IsSymbol(")", 2)) &&
+             expression->has_unresolved_function()) {
+    // `f(x) (a, b)`: aliases of a generator without AS.
+    Advance();
+    do {
+      FLEUVE_ASSIGN(std::string name, ParseIdentifier());
+      names.push_back(std::move(name));
+    } while (AcceptSymbol(","));
+    FLEUVE_TRY(ExpectSymbol(")"));
+  } else if (IsImplicitAlias()) {
+    FLEUVE_ASSIGN(std::string name, ParseIdentifier());
+    names.push_back(std::move(name));
+  }
+  if (names.empty()) {
+    return expression;
+  }
+  Expr alias = New<sc::Expression>();
+  alias->mutable_alias()->set_allocated_expr(expression);
+  for (std::string& name : names) {
+    alias->mutable_alias()->add_name(std::move(name));
+  }
+  return Spanned(alias, first);
+}
+
+bool Parser::IsExpressionStart() const {
+  const Token& token = Current();
+  if (token.kind == TokenKind::kEnd || token.kind == TokenKind::kUnknown || token.kind == TokenKind::kHint ||
+      token.kind == TokenKind::kHintEnd) {
+    return false;
+  }
+  if (token.kind == TokenKind::kSymbol) {
+    static constexpr std::string_view kStarts[] = {"(", "-", "+", "~", "!", "*", ":", "?"};
+    return std::any_of(std::begin(kStarts), std::end(kStarts), [&](std::string_view s) { return token.text == s; });
+  }
+  if (IsClauseWord(token)) {
+    const Token& next = Ahead(1);
+    return (next.kind == TokenKind::kSymbol && (next.text == "," || next.text == ")" || next.text == "." ||
+                                                next.text == "=" || next.text == "<" || next.text == ">")) ||
+           (token.upper == "ORDER" && !IsWord("BY", 1) && next.kind == TokenKind::kEnd) ||
+           (token.upper == "GROUP" && !IsWord("BY", 1) && next.kind == TokenKind::kEnd);
+  }
+  return true;
+}
+
+Result<Parser::Expr> Parser::BalancedChain(const std::string& function, const std::vector<Expr>& terms,
+                                           std::size_t first) {
+  // A long chain becomes a tree of logarithmic depth, split as Spark splits it.
+  std::function<Expr(std::size_t, std::size_t)> build = [&](std::size_t low, std::size_t high) -> Expr {
+    if (low == high) {
+      return terms[low];
+    }
+    if (high - low == 1) {
+      return Spanned(Call(function, {terms[low], terms[high]}), first);
+    }
+    const std::size_t middle = low + (high - low) / 2;
+    Expr left = build(low, middle);
+    Expr right = build(middle + 1, high);
+    return Spanned(Call(function, {left, right}), first);
+  };
+  return build(0, terms.size() - 1);
+}
+
+Result<Parser::Expr> Parser::ParseBoolean() {
+  const std::size_t first = at_;
+  FLEUVE_ASSIGN(Expr left, ParseAnd());
+  if (!IsWord("OR")) {
+    return left;
+  }
+  std::vector<Expr> terms{left};
+  while (AcceptWord("OR")) {
+    FLEUVE_ASSIGN(Expr term, ParseAnd());
+    terms.push_back(term);
+  }
+  return BalancedChain("or", terms, first);
+}
+
+Result<Parser::Expr> Parser::ParseAnd() {
+  const std::size_t first = at_;
+  FLEUVE_ASSIGN(Expr left, ParseNot());
+  if (!IsWord("AND")) {
+    return left;
+  }
+  std::vector<Expr> terms{left};
+  while (AcceptWord("AND")) {
+    FLEUVE_ASSIGN(Expr term, ParseNot());
+    terms.push_back(term);
+  }
+  return BalancedChain("and", terms, first);
+}
+
+Result<Parser::Expr> Parser::ParseNot() {
+  const std::size_t first = at_;
+  const bool not_word = IsWord("NOT") && !IsSymbol(",", 1) && !IsSymbol(")", 1) && Ahead(1).kind != TokenKind::kEnd;
+  if (not_word || IsSymbol("!")) {
+    Advance();
+    Depth depth(&depth_);
+    FLEUVE_TRY(CheckDepth());
+    FLEUVE_ASSIGN(Expr inner, ParseNot());
+    return Spanned(Call("not", {inner}), first);
+  }
+  return ParsePredicated();
+}
+
+Result<Parser::Expr> Parser::ParsePredicated() {
+  const std::size_t first = at_;
+  FLEUVE_ASSIGN(Expr value, ParseValue(kComparison));
+  if (IsWord("NOT") && IsAnyWord({"BETWEEN", "IN", "LIKE", "ILIKE", "RLIKE", "REGEXP"}, 1)) {
+    Advance();
+    return ParsePredicate(value, first, true);
+  }
+  if (IsSymbol("!") && IsAnyWord({"BETWEEN", "IN", "LIKE", "ILIKE", "RLIKE", "REGEXP"}, 1)) {
+    Advance();
+    return ParsePredicate(value, first, true);
+  }
+  if (IsAnyWord({"BETWEEN", "IN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "IS"})) {
+    return ParsePredicate(value, first, false);
+  }
+  return value;
+}
+
+Result<Parser::Expr> Parser::ParsePredicate(Expr value, std::size_t first, bool negated) {
+  if (AcceptWord("BETWEEN")) {
+    FLEUVE_ASSIGN(Expr lower, ParseValue(kComparison));
+    FLEUVE_TRY(ExpectWord("AND"));
+    FLEUVE_ASSIGN(Expr upper, ParseValue(kComparison));
+    Expr between = Spanned(Call("between", {value, lower, upper}), first);
+    return Spanned(Negate(between, negated), first);
+  }
+  if (AcceptWord("IN")) {
+    FLEUVE_TRY(ExpectSymbol("("));
+    if (IsQueryAhead(0)) {
+      const std::size_t mark = at_;
+      auto query = ParseQuery();
+      if (query.ok() && IsSymbol(")")) {
+        Advance();
+        const auto row = rows_.find(value);
+        const std::vector<Expr> values = row != rows_.end() ? row->second : std::vector<Expr>{value};
+        FLEUVE_ASSIGN(Expr in, MakeSubquery(pb::Subquery::IN, *query, values));
+        Spanned(in, first);
+        return Spanned(Negate(in, negated), first);
+      }
+      if (!IsSymbol("(", 0) && tokens_[mark].text != "(") {
+        return query.ok() ? Result<Expr>(SyntaxError()) : Result<Expr>(std::move(query).error());
+      }
+      at_ = mark;
+    }
+    std::vector<Expr> arguments{value};
+    do {
+      FLEUVE_ASSIGN(Expr item, ParseExpression());
+      arguments.push_back(item);
+    } while (AcceptSymbol(","));
+    FLEUVE_TRY(ExpectSymbol(")"));
+    Expr in = Spanned(CallOf("in", arguments), first);
+    return Spanned(Negate(in, negated), first);
+  }
+  if (IsAnyWord({"LIKE", "ILIKE"})) {
+    const std::string function = Current().upper == "LIKE" ? "like" : "ilike";
+    Advance();
+    if (IsAnyWord({"ANY", "SOME", "ALL"}) && IsSymbol("(", 1)) {
+      return ParseQuantifiedLike(value, function, negated);
+    }
+    FLEUVE_ASSIGN(Expr pattern, ParseValue(kComparison));
+    std::vector<Expr> arguments{value, pattern};
+    if (AcceptWord("ESCAPE")) {
+      const std::size_t at = at_;
+      FLEUVE_ASSIGN(std::string escape, ParseString());
+      if (escape.empty() || (static_cast<unsigned char>(escape[0]) < 0x80 && escape.size() != 1)) {
+        return ErrorFrom(at, "INVALID_ESCAPE_CHAR",
+                         "`EscapeChar` should be a string literal of length one, but got '" + escape + "'.");
+      }
+      arguments.push_back(StringLiteral(std::move(escape)));
+    }
+    Expr like = Spanned(CallOf(function, arguments), first);
+    return Spanned(Negate(like, negated), first);
+  }
+  if (AcceptWord("RLIKE") || AcceptWord("REGEXP")) {
+    FLEUVE_ASSIGN(Expr pattern, ParseValue(kComparison));
+    Expr rlike = Spanned(Call("rlike", {value, pattern}), first);
+    return Spanned(Negate(rlike, negated), first);
+  }
+  FLEUVE_TRY(ExpectWord("IS"));
+  const bool is_not = AcceptWord("NOT");
+  if (AcceptWord("NULL")) {
+    return Spanned(Call(is_not ? "isNotNull" : "isNull", {value}), first);
+  }
+  if (AcceptWord("UNKNOWN")) {
+    return Spanned(Call(is_not ? "isNotNull" : "isNull", {value}), first);
+  }
+  if (IsAnyWord({"TRUE", "FALSE"})) {
+    const bool wanted = IsWord("TRUE");
+    Advance();
+    Expr same = Spanned(Call("<=>", {value, BoolLiteral(wanted)}), first);
+    return Spanned(Negate(same, is_not), first);
+  }
+  if (AcceptWords({"DISTINCT", "FROM"})) {
+    FLEUVE_ASSIGN(Expr other, ParseValue(kComparison));
+    Expr same = Spanned(Call("<=>", {value, other}), first);
+    return Spanned(Negate(same, !is_not), first);
+  }
+  return SyntaxError();
+}
+
+Result<Parser::Expr> Parser::ParseQuantifiedLike(Expr value, const std::string& function, bool negated) {
+  const std::size_t first = at_;
+  const bool all = IsWord("ALL");
+  Advance();
+  FLEUVE_TRY(ExpectSymbol("("));
+  std::vector<Expr> terms;
+  if (IsSymbol(")")) {
+    return ErrorFrom(first, "INVALID_SQL_SYNTAX.EMPTY_PARTITION_VALUE",
+                     "Expected something between '(' and ')'.");
+  }
+  do {
+    FLEUVE_ASSIGN(Expr pattern, ParseExpression());
+    Expr like = Spanned(Call(function, {terms.empty() ? value : Copy(value), pattern}), first);
+    terms.push_back(Spanned(Negate(like, negated), first));
+  } while (AcceptSymbol(","));
+  FLEUVE_TRY(ExpectSymbol(")"));
+  return BalancedChain(all ? "and" : "or", terms, first);
+}
+
+// ------------------------------------------------------------------------------------------------- value expressions
+
+Result<Parser::Expr> Parser::ParseValue(int min_precedence) {
+  const std::size_t first = at_;
+  FLEUVE_ASSIGN(Expr left, ParseUnary());
+  while (true) {
+    const char* function = nullptr;
+    int precedence = 0;
+    if (Current().kind == TokenKind::kSymbol) {
+      for (const BinaryOperator& candidate : kBinaryOperators) {
+        if (candidate.symbol == Current().text) {
+          function = candidate.function;
+          precedence = candidate.precedence;
+          break;
+        }
+      }
+    } else if (IsWord("DIV")) {
+      function = "div";
+      precedence = 7;
+    }
+    if (function == nullptr || precedence < min_precedence) {
+      return left;
+    }
+    Advance();
+    Depth depth(&depth_);
+    FLEUVE_TRY(CheckDepth());
+    FLEUVE_ASSIGN(Expr right, ParseValue(precedence + 1));
+    const std::string_view name(function);
+    if (name == "!=") {
+      left = Spanned(Call("not", {Spanned(Call("==", {left, right}), first)}), first);
+    } else {
+      left = Spanned(Call(name == "||" ? "concat" : function, {left, right}), first);
+    }
+  }
+}
+
+Result<Parser::Expr> Parser::ParseUnary() {
+  const std::size_t first = at_;
+  if (IsSymbol("-")) {
+    const TokenKind next = Ahead(1).kind;
+    const bool number = next >= TokenKind::kInteger && next <= TokenKind::kBigDecimal;
+    if (!number) {
+      Advance();
+      Depth depth(&depth_);
+      FLEUVE_TRY(CheckDepth());
+      FLEUVE_ASSIGN(Expr inner, ParseUnary());
+      return Spanned(Call("negative", {inner}), first);
+    }
+    return ParsePostfix();
+  }
+  if (IsSymbol("+") || IsSymbol("~")) {
+    const bool plus = IsSymbol("+");
+    Advance();
+    Depth depth(&depth_);
+    FLEUVE_TRY(CheckDepth());
+    FLEUVE_ASSIGN(Expr inner, ParseUnary());
+    return Spanned(Call(plus ? "positive" : "~", {inner}), first);
+  }
+  return ParsePostfix();
+}
+
+Result<Parser::Expr> Parser::ParsePostfix() {
+  const std::size_t first = at_;
+  FLEUVE_ASSIGN(Expr base, ParsePrimary());
+  int levels = 0;
+  while (true) {
+    if (++levels > kDepthMax) {
+      depth_ = kDepthMax + 1;
+      return CheckDepth().error();
+    }
+    if (IsSymbol("[")) {
+      Advance();
+      FLEUVE_ASSIGN(Expr index, ParseValue(kComparison));
+      FLEUVE_TRY(ExpectSymbol("]"));
+      Expr item = New<sc::Expression>();
+      item->mutable_unresolved_extract_value()->set_allocated_child(base);
+      item->mutable_unresolved_extract_value()->set_allocated_extraction(index);
+      base = Spanned(item, first);
+      continue;
+    }
+    if (IsSymbol(".") && IsIdentifier(1)) {
+      Advance();
+      const std::string field = Current().text;
+      Advance();
+      Expr item = New<sc::Expression>();
+      item->mutable_unresolved_extract_value()->set_allocated_child(base);
+      item->mutable_unresolved_extract_value()->set_allocated_extraction(StringLiteral(field));
+      base = Spanned(item, first);
+      continue;
+    }
+    if (IsSymbol("::")) {
+      Advance();
+      FLEUVE_ASSIGN(const types::DataType type, ParseType());
+      Expr cast = New<sc::Expression>();
+      cast->mutable_cast()->set_allocated_expr(base);
+      cast->mutable_cast()->set_type_str(type.Sql());
+      base = Spanned(cast, first);
+      continue;
+    }
+    if (IsSymbol(":") && (IsIdentifier(1) || IsSymbol("[", 1))) {
+      Advance();
+      std::string path = "$";
+      bool is_first = true;
+      while (true) {
+        if (IsSymbol("[")) {
+          Advance();
+          if (Current().kind == TokenKind::kString) {
+            FLEUVE_ASSIGN(const std::string key, ParseString());
+            path += "['" + key + "']";
+          } else if (AcceptSymbol("*")) {
+            path += "[*]";
+          } else {
+            FLEUVE_ASSIGN(const std::int64_t index, ParseIntegerToken());
+            path += "[" + std::to_string(index) + "]";
+          }
+          FLEUVE_TRY(ExpectSymbol("]"));
+        } else if (is_first || (IsSymbol(".") && IsIdentifier(1))) {
+          if (!is_first) {
+            Advance();
+          }
+          path += Current().kind == TokenKind::kQuoted ? "['" + Current().text + "']" : "." + Current().text;
+          Advance();
+        } else {
+          break;
+        }
+        is_first = false;
+      }
+      pb::ExpressionExtension extension;
+      extension.mutable_variant_path()->mutable_child()->CopyFrom(*base);
+      extension.mutable_variant_path()->set_path(path);
+      base = Spanned(Extended(extension), first);
+      continue;
+    }
+    if (IsWord("COLLATE") && IsIdentifier(1)) {
+      Advance();
+      std::string name = Current().text;
+      Advance();
+      while (IsSymbol(".") && IsIdentifier(1)) {
+        Advance();
+        name = Current().text;
+        Advance();
+      }
+      base = Spanned(Call("collate", {base, StringLiteral(std::move(name))}), first);
+      continue;
+    }
+    return base;
+  }
+}
+
+Result<Parser::Expr> Parser::ParsePrimary() {
+  const std::size_t first = at_;
+  const Token& token = Current();
+  switch (token.kind) {
+    case TokenKind::kInteger:
+    case TokenKind::kLong:
+    case TokenKind::kShort:
+    case TokenKind::kByte:
+    case TokenKind::kDecimal:
+    case TokenKind::kExponent:
+    case TokenKind::kFloat:
+    case TokenKind::kDouble:
+    case TokenKind::kBigDecimal: {
+      return ParseNumber(false);
+    }
+    case TokenKind::kString: {
+      FLEUVE_ASSIGN(std::string text, ParseString());
+      return Spanned(StringLiteral(std::move(text)), first);
+    }
+    case TokenKind::kSymbol:
+      if (token.text == "-") {
+        Advance();
+        FLEUVE_ASSIGN(Expr number, ParseNumber(true));
+        return Spanned(number, first);
+      }
+      if (token.text == "(") {
+        return ParseParenthesized();
+      }
+      if (token.text == "*") {
+        Advance();
+        return ParseStar({}, first);
+      }
+      if (token.text == ":" || token.text == "?") {
+        return ParseParameter();
+      }
+      return SyntaxError();
+    case TokenKind::kWord:
+    case TokenKind::kQuoted:
+      if (!IsExpressionStart()) {
+        return SyntaxError();
+      }
+      return ParseWordExpression();
+    default:
+      return SyntaxError();
+  }
+}
+
+Result<Parser::Expr> Parser::ParseParameter() {
+  const std::size_t first = at_;
+  if (AcceptSymbol("?")) {
+    if (positional_next_ >= options_.positional_parameters.size()) {
+      return ErrorFrom(first, "UNBOUND_SQL_PARAMETER", "Found the unbound parameter: _" +
+                       std::to_string(tokens_[first].start) + ". Please, fix `args` and provide a mapping of the "
+                       "parameter to either a SQL literal or collection constructor functions.")
+          .With("name", "_" + std::to_string(tokens_[first].start));
+    }
+    Expr value = New<sc::Expression>();
+    value->CopyFrom(*options_.positional_parameters[positional_next_++]);
+    return value;
+  }
+  FLEUVE_TRY(ExpectSymbol(":"));
+  if (!IsIdentifier()) {
+    return SyntaxError();
+  }
+  const std::string name = Current().text;
+  Advance();
+  const auto found = options_.named_parameters.find(name);
+  if (found == options_.named_parameters.end()) {
+    return ErrorFrom(first, "UNBOUND_SQL_PARAMETER", "Found the unbound parameter: " + name +
+                     ". Please, fix `args` and provide a mapping of the parameter to either a SQL literal or "
+                     "collection constructor functions.")
+        .With("name", name);
+  }
+  Expr value = New<sc::Expression>();
+  value->CopyFrom(*found->second);
+  return value;
+}
+
+Result<Parser::Expr> Parser::ParseStar(const std::vector<std::string>& target, std::size_t first) {
+  if (IsWord("EXCEPT") && IsSymbol("(", 1) && IsIdentifier(2) && !IsQueryWord(2)) {
+    Advance();
+    Advance();
+    pb::ExpressionExtension extension;
+    auto* except = extension.mutable_star_except();
+    except->set_target(QuoteParts(target));
+    do {
+      FLEUVE_ASSIGN(const std::vector<std::string> parts, ParseNameParts());
+      except->add_names(QuoteParts(parts));
+    } while (AcceptSymbol(","));
+    FLEUVE_TRY(ExpectSymbol(")"));
+    return Spanned(Extended(extension), first);
+  }
+  Expr star = New<sc::Expression>();
+  star->mutable_unresolved_star();
+  if (!target.empty()) {
+    star->mutable_unresolved_star()->set_unparsed_target(QuoteParts(target) + ".*");
+  }
+  return Spanned(star, first);
+}
+
+bool Parser::IsQueryWord(std::size_t ahead) const {
+  if (IsAnyWord({"SELECT", "WITH"}, ahead)) {
+    return !IsSymbol(",", ahead + 1) && !IsSymbol(")", ahead + 1) && !IsSymbol(".", ahead + 1);
+  }
+  if (IsWord("FROM", ahead)) {
+    return IsIdentifier(ahead + 1) || IsSymbol("(", ahead + 1);
+  }
+  if (IsWord("TABLE", ahead)) {
+    return IsIdentifier(ahead + 1);
+  }
+  if (IsWord("VALUES", ahead)) {
+    const Token& next = Ahead(ahead + 1);
+    return next.kind != TokenKind::kEnd && !IsSymbol(",", ahead + 1) && !IsSymbol(")", ahead + 1) &&
+           !IsSymbol(".", ahead + 1);
+  }
+  return false;
+}
+
+bool Parser::IsQueryAhead(std::size_t ahead) const {
+  while (IsSymbol("(", ahead)) {
+    ++ahead;
+  }
+  return IsQueryWord(ahead);
+}
+
+Result<Parser::Expr> Parser::MakeSubquery(pb::Subquery::Kind kind, Rel relation, const std::vector<Expr>& values) {
+  pb::ExpressionExtension extension;
+  auto* subquery = extension.mutable_subquery();
+  subquery->set_kind(kind);
+  subquery->mutable_relation()->CopyFrom(*relation);
+  for (const Expr value : values) {
+    subquery->add_values()->CopyFrom(*value);
+  }
+  return Extended(extension);
+}
+
+Result<Parser::Expr> Parser::ParseParenthesized() {
+  const std::size_t first = at_;
+  Depth depth(&depth_);
+  FLEUVE_TRY(CheckDepth());
+  if (IsLambdaAhead()) {
+    return ParseLambda();
+  }
+  if (IsQueryAhead(1)) {
+    Advance();
+    const bool certain = IsQueryWord(0);
+    const std::size_t windows = window_scopes_.size();
+    auto query = ParseQuery();
+    if (query.ok() && AcceptSymbol(")")) {
+      FLEUVE_ASSIGN(Expr subquery, MakeSubquery(pb::Subquery::SCALAR, *query, {}));
+      return Spanned(subquery, first);
+    }
+    if (certain) {
+      return query.ok() ? Result<Expr>(SyntaxError()) : Result<Expr>(std::move(query).error());
+    }
+    // `((SELECT 1) + 1)`: the inner parentheses hold the query.
+    window_scopes_.resize(windows);
+    at_ = first;
+  }
+  Advance();
+  std::vector<Expr> items;
+  do {
+    FLEUVE_ASSIGN(Expr item, ParseNamedExpression());
+    items.push_back(item);
+  } while (AcceptSymbol(","));
+  FLEUVE_TRY(ExpectSymbol(")"));
+  if (items.size() == 1) {
+    if (items[0]->has_alias()) {
+      return SyntaxErrorAt(first);
+    }
+    return items[0];
+  }
+  std::vector<Expr> arguments;
+  std::vector<Expr> values;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    std::string name = "col" + std::to_string(i + 1);
+    Expr value = items[i];
+    if (value->has_alias()) {
+      name = value->alias().name(0);
+      value = items[i]->mutable_alias()->mutable_expr();
+      value = Copy(value);
+    } else if (value->has_unresolved_attribute()) {
+      const std::string& text = value->unresolved_attribute().unparsed_identifier();
+      auto parts = sql::ParseMultipartName(text);
+      name = parts.ok() && !parts->empty() ? parts->back() : text;
+    }
+    arguments.push_back(StringLiteral(std::move(name)));
+    arguments.push_back(value);
+    values.push_back(value);
+  }
+  Expr row = Spanned(CallOf("named_struct", arguments), first);
+  rows_[row] = std::move(values);
+  return row;
+}
+
+bool Parser::IsLambdaAhead() const {
+  if (IsIdentifier() && IsSymbol("->", 1)) {
+    return true;
+  }
+  if (!IsSymbol("(")) {
+    return false;
+  }
+  std::size_t ahead = 1;
+  while (true) {
+    if (!IsIdentifier(ahead)) {
+      return false;
+    }
+    ++ahead;
+    if (IsSymbol(",", ahead)) {
+      ++ahead;
+      continue;
+    }
+    return IsSymbol(")", ahead) && IsSymbol("->", ahead + 1);
+  }
+}
+
+Result<Parser::Expr> Parser::ParseLambda() {
+  const std::size_t first = at_;
+  std::vector<std::string> names;
+  if (AcceptSymbol("(")) {
+    do {
+      names.push_back(Current().text);
+      Advance();
+    } while (AcceptSymbol(","));
+    FLEUVE_TRY(ExpectSymbol(")"));
+  } else {
+    names.push_back(Current().text);
+    Advance();
+  }
+  FLEUVE_TRY(ExpectSymbol("->"));
+  lambda_scopes_.push_back(names);
+  auto body = ParseExpression();
+  lambda_scopes_.pop_back();
+  if (!body.ok()) {
+    return std::move(body).error();
+  }
+  Expr lambda = New<sc::Expression>();
+  lambda->mutable_lambda_function()->set_allocated_function(*body);
+  for (const std::string& name : names) {
+    lambda->mutable_lambda_function()->add_arguments()->add_name_parts(name);
+  }
+  return Spanned(lambda, first);
+}
+
+// ------------------------------------------------------------------------------------------------- words and calls
+
+Result<Parser::Expr> Parser::ParseWordExpression() {
+  const std::size_t first = at_;
+  if (IsLambdaAhead()) {
+    return ParseLambda();
+  }
+  if (Current().kind == TokenKind::kWord) {
+    const std::string word = Current().upper;
+    const bool call = IsSymbol("(", 1);
+    const bool qualified = IsSymbol(".", 1);
+    if (Ahead(1).kind == TokenKind::kString && word != "ESCAPE") {
+      static const char* const kTypes[] = {"DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "TIME", "X", "INTERVAL"};
+      for (const char* type : kTypes) {
+        if (word == type) {
+          Advance();
+          if (word == "INTERVAL") {
+            return ParseIntervalLiteral(first);
+          }
+          return ParseTypedLiteral(word, first);
+        }
+      }
+    }
+    if (word == "INTERVAL" && IsIntervalLiteralAhead()) {
+      Advance();
+      return ParseIntervalLiteral(first);
+    }
+    if (word == "CASE" && !call && !qualified && !IsSymbol(",", 1) && !IsSymbol(")", 1) && Ahead(1).kind != TokenKind::kEnd) {
+      return ParseCase();
+    }
+    if (word == "CASE" && call) {
+      return ParseCase();
+    }
+    if (!qualified && !call) {
+      if (word == "TRUE" || word == "FALSE") {
+        Advance();
+        return Spanned(BoolLiteral(word == "TRUE"), first);
+      }
+      if (word == "NULL") {
+        Advance();
+        return Spanned(NullLiteral(), first);
+      }
+      if (word == "DEFAULT" && default_allowed_) {
+        Advance();
+        pb::ExpressionExtension extension;
+        extension.mutable_default_value();
+        return Spanned(Extended(extension), first);
+      }
+    }
+    if (call) {
+      if (word == "CAST") {
+        return ParseCast(sc::Expression::Cast::EVAL_MODE_UNSPECIFIED);
+      }
+      if (word == "TRY_CAST") {
+        return ParseCast(sc::Expression::Cast::EVAL_MODE_TRY);
+      }
+      if (word == "TRIM") {
+        return ParseTrim();
+      }
+      if (word == "SUBSTR" || word == "SUBSTRING") {
+        return ParseSubstring();
+      }
+      if (word == "POSITION") {
+        return ParsePosition();
+      }
+      if (word == "OVERLAY") {
+        return ParseOverlay();
+      }
+      if (word == "EXTRACT") {
+        return ParseExtract();
+      }
+      if (word == "STRUCT") {
+        return ParseStructCall();
+      }
+      if (word == "IDENTIFIER") {
+        return ParseIdentifierClause();
+      }
+      if (word == "EXISTS" && IsQueryAhead(2)) {
+        Advance();
+        Advance();
+        FLEUVE_ASSIGN(Rel query, ParseQuery());
+        FLEUVE_TRY(ExpectSymbol(")"));
+        FLEUVE_ASSIGN(Expr exists, MakeSubquery(pb::Subquery::EXISTS, query, {}));
+        return Spanned(exists, first);
+      }
+      if ((word == "TIMESTAMPADD" || word == "DATEADD" || word == "DATE_ADD" || word == "TIMESTAMPDIFF" ||
+           word == "DATEDIFF" || word == "DATE_DIFF" || word == "TIMEDIFF") &&
+          ((Ahead(2).kind == TokenKind::kWord && IsTimestampUnit(Ahead(2).upper)) || Ahead(2).kind == TokenKind::kString) &&
+          IsSymbol(",", 3)) {
+        // Two arguments: the plain function (its first argument a column that is named like a unit, or a string).
+        std::size_t ahead = 2;
+        int level = 0;
+        int commas = 0;
+        while (Ahead(ahead).kind != TokenKind::kEnd) {
+          if (IsSymbol("(", ahead) || IsSymbol("[", ahead)) {
+            ++level;
+          } else if (IsSymbol(")", ahead) || IsSymbol("]", ahead)) {
+            if (level-- == 0) {
+              break;
+            }
+          } else if (IsSymbol(",", ahead) && level == 0) {
+            ++commas;
+          }
+          ++ahead;
+        }
+        if (commas == 2) {
+          return ParseTimestampUnitCall(word);
+        }
+      }
+    }
+  }
+  // A name: parts joined by dots, then a call, a star or a column.
+  std::vector<std::string> parts;
+  while (true) {
+    if (Current().kind == TokenKind::kWord) {
+      for (const char c : Current().text) {
+        if (static_cast<unsigned char>(c) >= 0x80) {
+          const std::string name = Current().text;
+          Advance();
+          return ErrorFrom(at_ - 1, "INVALID_IDENTIFIER",
+                           "The unquoted identifier " + name + " is invalid and must be back quoted as: `" + name + "`.");
+        }
+      }
+    }
+    parts.push_back(Current().text);
+    Advance();
+    if (IsSymbol(".") && IsSymbol("*", 1)) {
+      Advance();
+      Advance();
+      return ParseStar(parts, first);
+    }
+    if (!IsSymbol(".") || !IsIdentifier(1)) {
+      break;
+    }
+    Advance();
+  }
+  if (IsSymbol("(")) {
+    return ParseFunctionCall(parts, first);
+  }
+  return Spanned(Attribute(parts), first);
+}
+
+Result<Parser::Expr> Parser::ParseCase() {
+  const std::size_t first = at_;
+  FLEUVE_TRY(ExpectWord("CASE"));
+  Expr operand = nullptr;
+  if (!IsWord("WHEN")) {
+    FLEUVE_ASSIGN(operand, ParseExpression());
+  }
+  std::vector<Expr> arguments;
+  while (AcceptWord("WHEN")) {
+    const std::size_t when = at_;
+    FLEUVE_ASSIGN(Expr condition, ParseExpression());
+    if (operand != nullptr) {
+      condition = Spanned(Call("==", {arguments.empty() ? operand : Copy(operand), condition}), when);
+    }
+    FLEUVE_TRY(ExpectWord("THEN"));
+    FLEUVE_ASSIGN(Expr value, ParseExpression());
+    arguments.push_back(condition);
+    arguments.push_back(value);
+  }
+  if (arguments.empty()) {
+    return SyntaxError();
+  }
+  if (AcceptWord("ELSE")) {
+    FLEUVE_ASSIGN(Expr value, ParseExpression());
+    arguments.push_back(value);
+  }
+  FLEUVE_TRY(ExpectWord("END"));
+  return Spanned(CallOf("when", arguments), first);
+}
+
+Result<Parser::Expr> Parser::ParseCast(sc::Expression::Cast::EvalMode mode) {
+  const std::size_t first = at_;
+  Advance();
+  FLEUVE_TRY(ExpectSymbol("("));
+  FLEUVE_ASSIGN(Expr value, ParseExpression());
+  FLEUVE_TRY(ExpectWord("AS"));
+  FLEUVE_ASSIGN(const types::DataType type, ParseType());
+  FLEUVE_TRY(ExpectSymbol(")"));
+  Expr cast = New<sc::Expression>();
+  cast->mutable_cast()->set_allocated_expr(value);
+  cast->mutable_cast()->set_type_str(type.Sql());
+  if (mode != sc::Expression::Cast::EVAL_MODE_UNSPECIFIED) {
+    cast->mutable_cast()->set_eval_mode(mode);
+  }
+  return Spanned(cast, first);
+}
+
+Result<Parser::Expr> Parser::ParseTrim() {
+  const std::size_t first = at_;
+  Advance();
+  FLEUVE_TRY(ExpectSymbol("("));
+  std::string function = "trim";
+  bool special = false;
+  if (IsAnyWord({"BOTH", "LEADING", "TRAILING"}) && !IsSymbol(",", 1) && !IsSymbol(")", 1) && !IsSymbol(".", 1)) {
+    function = IsWord("LEADING") ? "ltrim" : IsWord("TRAILING") ? "rtrim" : "trim";
+    special = true;
+    Advance();
+  }
+  if (special && AcceptWord("FROM")) {
+    FLEUVE_ASSIGN(Expr source, ParseExpression());
+    FLEUVE_TRY(ExpectSymbol(")"));
+    return Spanned(Call(function, {source}), first);
+  }
+  if (IsSymbol(")")) {
+    Advance();
+    return Spanned(CallOf(function, {}), first);
+  }
+  FLEUVE_ASSIGN(Expr value, ParseFunctionArgument());
+  if (AcceptWord("FROM")) {
+    FLEUVE_ASSIGN(Expr source, ParseExpression());
+    FLEUVE_TRY(ExpectSymbol(")"));
+    // The two-argument functions take the trimmed characters first.
+    return Spanned(Call(function, {value, source}), first);
+  }
+  if (special) {
+    return SyntaxErrorAt(at_, "FROM");
+  }
+  std::vector<Expr> arguments{value};
+  while (AcceptSymbol(",")) {
+    FLEUVE_ASSIGN(Expr more, ParseFunctionArgument());
+    arguments.push_back(more);
+  }
+  FLEUVE_TRY(ExpectSymbol(")"));
+  return Spanned(CallOf(function, arguments), first);
+}
+
+Result<Parser::Expr> Parser::ParseSubstring() {
+  const std::size_t first = at_;
+  const std::string name = Lower(Current().text);
+  if (IsSymbol(")", 2)) {
+    Advance();
+    return ParseFunctionCall({name}, first);
+  }
+  Advance();
+  FLEUVE_TRY(ExpectSymbol("("));
+  FLEUVE_ASSIGN(Expr source, ParseFunctionArgument());
+  std::vector<Expr> arguments{source};
+  if (AcceptWord("FROM")) {
+    FLEUVE_ASSIGN(Expr position, ParseValue(kComparison));
+    arguments.push_back(position);
+    if (AcceptWord("FOR")) {
+      FLEUVE_ASSIGN(Expr length, ParseValue(kComparison));
+      arguments.push_back(length);
+    }
+  } else {
+    while (AcceptSymbol(",")) {
+      FLEUVE_ASSIGN(Expr more, ParseFunctionArgument());
+      arguments.push_back(more);
+    }
+  }
+  FLEUVE_TRY(ExpectSymbol(")"));
+  return Spanned(CallOf(name, arguments), first);
+}
+
+Result<Parser::Expr> Parser::ParsePosition() {
+  const std::size_t first = at_;
+  if (IsSymbol(")", 2)) {
+    Advance();
+    return ParseFunctionCall({"position"}, first);
+  }
+  Advance();
+  FLEUVE_TRY(ExpectSymbol("("));
+  const std::size_t inside = at_;
+  FLEUVE_ASSIGN(Expr part, ParseValue(kComparison));
+  if (AcceptWord("IN")) {
+    FLEUVE_ASSIGN(Expr source, ParseValue(kComparison));
+    FLEUVE_TRY(ExpectSymbol(")"));
+    return Spanned(Call("locate", {part, source}), first);
+  }
+  at_ = inside - 1;
+  return ParseFunctionCall({"position"}, first);
+}
+
+Result<Parser::Expr> Parser::ParseOverlay() {
+  const std::size_t first = at_;
+  if (IsSymbol(")", 2)) {
+    Advance();
+    return ParseFunctionCall({"overlay"}, first);
+  }
+  Advance();
+  FLEUVE_TRY(ExpectSymbol("("));
+  FLEUVE_ASSIGN(Expr input, ParseFunctionArgument());
+  std::vector<Expr> arguments{input};
+  if (AcceptWord("PLACING")) {
+    FLEUVE_ASSIGN(Expr replace, ParseValue(kComparison));
+    arguments.push_back(replace);
+    FLEUVE_TRY(ExpectWord("FROM"));
+    FLEUVE_ASSIGN(Expr position, ParseValue(kComparison));
+    arguments.push_back(position);
+    if (AcceptWord("FOR")) {
+      FLEUVE_ASSIGN(Expr length, ParseValue(kComparison));
+      arguments.push_back(length);
+    }
+  } else {
+    while (AcceptSymbol(",")) {
+      FLEUVE_ASSIGN(Expr more, ParseFunctionArgument());
+      arguments.push_back(more);
+    }
+  }
+  FLEUVE_TRY(ExpectSymbol(")"));
+  return Spanned(CallOf("overlay", arguments), first);
+}
+
+Result<Parser::Expr> Parser::ParseExtract() {
+  const std::size_t first = at_;
+  if (IsIdentifier(2) && IsWord("FROM", 3)) {
+    Advance();
+    Advance();
+    const std::string field = Current().text;
+    Advance();
+    Advance();
+    FLEUVE_ASSIGN(Expr source, ParseValue(kComparison));
+    FLEUVE_TRY(ExpectSymbol(")"));
+    return Spanned(Call("extract", {StringLiteral(field), source}), first);
+  }
+  Advance();
+  return ParseFunctionCall({"extract"}, first);
+}
+
+Result<Parser::Expr> Parser::ParseStructCall() {
+  const std::size_t first = at_;
+  Advance();
+  FLEUVE_TRY(ExpectSymbol("("));
+  std::vector<Expr> arguments;
+  if (!IsSymbol(")")) {
+    do {
+      FLEUVE_ASSIGN(Expr argument, ParseNamedExpression());
+      arguments.push_back(argument);
+    } while (AcceptSymbol(","));
+  }
+  FLEUVE_TRY(ExpectSymbol(")"));
+  return Spanned(CallOf("struct", arguments), first);
+}
+
+Result<Parser::Expr> Parser::ParseTimestampUnitCall(const std::string& function) {
+  const std::size_t first = at_;
+  Advance();
+  FLEUVE_TRY(ExpectSymbol("("));
+  if (Current().kind == TokenKind::kString) {
+    const std::string text = Current().text;
+    Advance();
+    return ErrorFrom(first, "INVALID_PARAMETER_VALUE.DATETIME_UNIT",
+                     "The value of parameter(s) `unit` in `" + Lower(function) + "` is invalid: expects one of the units "
+                     "without quotes YEAR, QUARTER, MONTH, WEEK, DAY, DAYOFYEAR, HOUR, MINUTE, SECOND, MILLISECOND, "
+                     "MICROSECOND, but got the string literal '" + text + "'.");
+  }
+  const std::string unit = Current().upper;
+  Advance();
+  std::vector<Expr> arguments{StringLiteral(unit)};
+  while (AcceptSymbol(",")) {
+    FLEUVE_ASSIGN(Expr argument, ParseValue(kComparison));
+    arguments.push_back(argument);
+  }
+  FLEUVE_TRY(ExpectSymbol(")"));
+  const bool add = function == "TIMESTAMPADD" || function == "DATEADD" || function == "DATE_ADD";
+  return Spanned(CallOf(add ? "timestampadd" : "timestampdiff", arguments), first);
+}
+
+std::optional<std::string> Parser::ConstantText(const sc::Expression& expression) {
+  if (expression.has_literal() && expression.literal().has_string()) {
+    return expression.literal().string();
+  }
+  if (expression.has_unresolved_function()) {
+    const auto& function = expression.unresolved_function();
+    const std::string name = Lower(function.function_name());
+    if (name == "concat") {
+      std::string out;
+      for (const auto& argument : function.arguments()) {
+        const auto part = ConstantText(argument);
+        if (!part) {
+          return std::nullopt;
+        }
+        out += *part;
+      }
+      return out;
+    }
+    if ((name == "lower" || name == "upper") && function.arguments_size() == 1) {
+      const auto part = ConstantText(function.arguments(0));
+      if (!part) {
+        return std::nullopt;
+      }
+      return name == "lower" ? Lower(*part) : Upper(*part);
+    }
+  }
+  return std::nullopt;
+}
+
+Result<Parser::Expr> Parser::ParseIdentifierClause() {
+  const std::size_t first = at_;
+  Advance();
+  FLEUVE_TRY(ExpectSymbol("("));
+  FLEUVE_ASSIGN(Expr name, ParseExpression());
+  FLEUVE_TRY(ExpectSymbol(")"));
+  const auto text = ConstantText(*name);
+  if (text) {
+    FLEUVE_ASSIGN(std::vector<std::string> parts, sql::ParseMultipartName(*text));
+    if (IsSymbol("(")) {
+      return ParseFunctionCall(parts, first);
+    }
+    while (IsSymbol(".") && IsIdentifier(1)) {
+      Advance();
+      parts.push_back(Current().text);
+      Advance();
+    }
+    return Spanned(Attribute(parts), first);
+  }
+  pb::ExpressionExtension extension;
+  auto* dynamic = extension.mutable_dynamic_name();
+  dynamic->mutable_name()->CopyFrom(*name);
+  if (AcceptSymbol("(")) {
+    dynamic->set_is_function(true);
+    if (!IsSymbol(")")) {
+      do {
+        FLEUVE_ASSIGN(Expr argument, ParseFunctionArgument());
+        dynamic->add_arguments()->CopyFrom(*argument);
+      } while (AcceptSymbol(","));
+    }
+    FLEUVE_TRY(ExpectSymbol(")"));
+  }
+  return Spanned(Extended(extension), first);
+}
+
+Result<Parser::Expr> Parser::ParseFunctionArgument() {
+  if (IsIdentifier() && IsSymbol("=>", 1)) {
+    const std::size_t first = at_;
+    const std::string key = Current().text;
+    Advance();
+    Advance();
+    FLEUVE_ASSIGN(Expr value, ParseFunctionArgument());
+    Expr named = New<sc::Expression>();
+    named->mutable_named_argument_expression()->set_key(key);
+    named->mutable_named_argument_expression()->set_allocated_value(value);
+    return Spanned(named, first);
+  }
+  if (IsWord("TABLE") && (IsSymbol("(", 1) || IsIdentifier(1))) {
+    const std::size_t first = at_;
+    Advance();
+    Rel relation = nullptr;
+    if (AcceptSymbol("(")) {
+      if (IsQueryAhead(0)) {
+        FLEUVE_ASSIGN(relation, ParseQuery());
+      } else {
+        FLEUVE_ASSIGN(relation, ParseTableReference());
+      }
+      FLEUVE_TRY(ExpectSymbol(")"));
+    } else {
+      FLEUVE_ASSIGN(relation, ParseTableReference());
+    }
+    if (IsAnyWord({"PARTITION", "DISTRIBUTE"}) || AreWords({"WITH", "SINGLE"})) {
+      return Refused("PARTITION BY of a table argument");
+    }
+    pb::ExpressionExtension extension;
+    extension.mutable_table_argument()->mutable_relation()->CopyFrom(*relation);
+    return Spanned(Extended(extension), first);
+  }
+  return ParseExpression();
+}
+
+Result<Parser::Expr> Parser::ParseFunctionCall(const std::vector<std::string>& name, std::size_t first) {
+  FLEUVE_TRY(ExpectSymbol("("));
+  Depth depth(&depth_);
+  FLEUVE_TRY(CheckDepth());
+  Expr call = New<sc::Expression>();
+  auto* function = call->mutable_unresolved_function();
+  function->set_function_name(name.size() == 1 ? name[0] : QuoteParts(name));
+  bool ignore_nulls_inside = false;
+  if (!IsSymbol(")")) {
+    if (IsWord("DISTINCT") && !IsSymbol(",", 1) && !IsSymbol(")", 1) && !IsSymbol(".", 1)) {
+      Advance();
+      function->set_is_distinct(true);
+    } else if (IsWord("ALL") && !IsSymbol(",", 1) && !IsSymbol(")", 1) && !IsSymbol(".", 1)) {
+      Advance();
+    }
+    do {
+      FLEUVE_ASSIGN(Expr argument, ParseFunctionArgument());
+      function->mutable_arguments()->AddAllocated(argument);
+      if (AcceptWords({"IGNORE", "NULLS"})) {
+        ignore_nulls_inside = true;
+      } else {
+        AcceptWords({"RESPECT", "NULLS"});
+      }
+    } while (AcceptSymbol(","));
+  }
+  FLEUVE_TRY(ExpectSymbol(")"));
+  Spanned(call, first);
+  if (ignore_nulls_inside) {
+    pb::ExpressionExtension extension;
+    auto* modifiers = extension.mutable_function();
+    modifiers->mutable_function()->CopyFrom(*function);
+    modifiers->set_ignore_nulls(true);
+    call = Spanned(Extended(extension), first);
+    if (IsWord("FILTER") && IsSymbol("(", 1)) {
+      return Refused("IGNORE NULLS inside the parentheses together with FILTER");
+    }
+    if (IsWord("OVER")) {
+      return ParseWindowOver(call, first);
+    }
+    return call;
+  }
+  return ParseFunctionTail(function, call, first);
+}
+
+Result<Parser::Expr> Parser::ParseFunctionTail(FunctionType* function, Expr call, std::size_t first) {
+  pb::ExpressionExtension extension;
+  auto* modifiers = extension.mutable_function();
+  bool modified = false;
+  if (AcceptWords({"WITHIN", "GROUP"})) {
+    FLEUVE_TRY(ExpectSymbol("("));
+    FLEUVE_TRY(ExpectWords({"ORDER", "BY"}));
+    do {
+      FLEUVE_ASSIGN(sc::Expression::SortOrder * order, ParseSortItem());
+      modifiers->add_within_group()->CopyFrom(*order);
+    } while (AcceptSymbol(","));
+    FLEUVE_TRY(ExpectSymbol(")"));
+    modified = true;
+  }
+  if (IsWord("FILTER") && IsSymbol("(", 1) && IsWord("WHERE", 2)) {
+    Advance();
+    Advance();
+    Advance();
+    FLEUVE_ASSIGN(Expr condition, ParseExpression());
+    FLEUVE_TRY(ExpectSymbol(")"));
+    modifiers->mutable_filter()->CopyFrom(*condition);
+    modified = true;
+  }
+  if (AcceptWords({"IGNORE", "NULLS"})) {
+    modifiers->set_ignore_nulls(true);
+    modified = true;
+  } else {
+    AcceptWords({"RESPECT", "NULLS"});
+  }
+  if (modified) {
+    modifiers->mutable_function()->CopyFrom(*function);
+    call = Spanned(Extended(extension), first);
+  }
+  if (IsWord("OVER") && (IsSymbol("(", 1) || IsIdentifier(1))) {
+    return ParseWindowOver(call, first);
+  }
+  return call;
+}
+
+// ------------------------------------------------------------------------------------------------------- windows
+
+Result<Parser::Expr> Parser::ParseWindowOver(Expr function, std::size_t first) {
+  FLEUVE_TRY(ExpectWord("OVER"));
+  Expr expression = New<sc::Expression>();
+  auto* window = expression->mutable_window();
+  window->set_allocated_window_function(function);
+  const bool named = IsIdentifier();
+  const bool named_in_parentheses = IsSymbol("(") && IsIdentifier(1) && IsSymbol(")", 2);
+  if (named || named_in_parentheses) {
+    if (named_in_parentheses) {
+      Advance();
+    }
+    const std::string name = Upper(Current().text);
+    if (window_scopes_.empty() || !window_scopes_.back().contains(name)) {
+      const std::size_t at = at_;
+      const std::string text = Current().text;
+      Advance();
+      return ErrorFrom(at, "MISSING_WINDOW_SPECIFICATION",
+                       "Window specification is not defined in the WINDOW clause for " + text + ".")
+          .With("windowName", text);
+    }
+    const sc::Expression::Window& definition = *window_scopes_.back().at(name);
+    window->mutable_partition_spec()->CopyFrom(definition.partition_spec());
+    window->mutable_order_spec()->CopyFrom(definition.order_spec());
+    if (definition.has_frame_spec()) {
+      window->mutable_frame_spec()->CopyFrom(definition.frame_spec());
+    }
+    Advance();
+    if (named_in_parentheses) {
+      Advance();
+    }
+    return Spanned(expression, first);
+  }
+  FLEUVE_TRY(ParseWindowSpec(window));
+  return Spanned(expression, first);
+}
+
+Result<void> Parser::ParseWindowSpec(sc::Expression::Window* window) {
+  FLEUVE_TRY(ExpectSymbol("("));
+  if (AcceptWords({"CLUSTER", "BY"})) {
+    do {
+      FLEUVE_ASSIGN(Expr item, ParseExpression());
+      window->add_partition_spec()->CopyFrom(*item);
+    } while (AcceptSymbol(","));
+  } else {
+    if (AcceptWords({"PARTITION", "BY"}) || AcceptWords({"DISTRIBUTE", "BY"})) {
+      do {
+        FLEUVE_ASSIGN(Expr item, ParseExpression());
+        window->mutable_partition_spec()->AddAllocated(item);
+      } while (AcceptSymbol(","));
+    }
+    if (AcceptWords({"ORDER", "BY"}) || AcceptWords({"SORT", "BY"})) {
+      do {
+        FLEUVE_ASSIGN(sc::Expression::SortOrder * order, ParseSortItem());
+        window->mutable_order_spec()->AddAllocated(order);
+      } while (AcceptSymbol(","));
+    }
+  }
+  if (IsAnyWord({"ROWS", "RANGE"})) {
+    auto* frame = window->mutable_frame_spec();
+    frame->set_frame_type(IsWord("ROWS") ? sc::Expression::Window::WindowFrame::FRAME_TYPE_ROW
+                                         : sc::Expression::Window::WindowFrame::FRAME_TYPE_RANGE);
+    Advance();
+    if (AcceptWord("BETWEEN")) {
+      FLEUVE_TRY(ParseFrameBound(frame->mutable_lower()));
+      FLEUVE_TRY(ExpectWord("AND"));
+      FLEUVE_TRY(ParseFrameBound(frame->mutable_upper()));
+    } else {
+      FLEUVE_TRY(ParseFrameBound(frame->mutable_lower()));
+      frame->mutable_upper()->set_current_row(true);
+    }
+  }
+  return ExpectSymbol(")");
+}
+
+Result<void> Parser::ParseFrameBound(sc::Expression::Window::WindowFrame::FrameBoundary* bound) {
+  if (IsWord("UNBOUNDED") && IsAnyWord({"PRECEDING", "FOLLOWING"}, 1)) {
+    Advance();
+    Advance();
+    bound->set_unbounded(true);
+    return {};
+  }
+  if (IsWord("CURRENT") && IsWord("ROW", 1)) {
+    Advance();
+    Advance();
+    bound->set_current_row(true);
+    return {};
+  }
+  const std::size_t first = at_;
+  FLEUVE_ASSIGN(Expr value, ParseExpression());
+  if (AcceptWord("PRECEDING")) {
+    // A literal keeps being one.
+    if (value->has_literal() && value->literal().has_integer()) {
+      value->mutable_literal()->set_integer(-value->literal().integer());
+    } else if (value->has_literal() && value->literal().has_long_()) {
+      value->mutable_literal()->set_long_(-value->literal().long_());
+    } else if (value->has_literal() && value->literal().has_day_time_interval()) {
+      value->mutable_literal()->set_day_time_interval(-value->literal().day_time_interval());
+    } else if (value->has_literal() && value->literal().has_year_month_interval()) {
+      value->mutable_literal()->set_year_month_interval(-value->literal().year_month_interval());
+    } else {
+      value = Spanned(Call("negative", {value}), first);
+    }
+  } else {
+    FLEUVE_TRY(ExpectWord("FOLLOWING"));
+  }
+  bound->set_allocated_value(value);
+  return {};
+}
+
+Result<sc::Expression::SortOrder*> Parser::ParseSortItem() {
+  FLEUVE_ASSIGN(Expr child, ParseExpression());
+  auto* order = New<sc::Expression::SortOrder>();
+  order->set_allocated_child(child);
+  bool descending = false;
+  if (AcceptWord("DESC")) {
+    descending = true;
+  } else {
+    AcceptWord("ASC");
+  }
+  order->set_direction(descending ? sc::Expression::SortOrder::SORT_DIRECTION_DESCENDING
+                                  : sc::Expression::SortOrder::SORT_DIRECTION_ASCENDING);
+  bool nulls_first = !descending;
+  if (AcceptWord("NULLS")) {
+    if (AcceptWord("LAST")) {
+      nulls_first = false;
+    } else {
+      FLEUVE_TRY(ExpectWord("FIRST"));
+      nulls_first = true;
+    }
+  }
+  order->set_null_ordering(nulls_first ? sc::Expression::SortOrder::SORT_NULLS_FIRST
+                                       : sc::Expression::SortOrder::SORT_NULLS_LAST);
+  return order;
+}
+
+}  // namespace fleuve::sql
