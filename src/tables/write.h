@@ -46,6 +46,9 @@ struct StreamBatch {
 struct WriteSpec {
   SaveMode mode = SaveMode::kAppend;
   ColumnMatch match = ColumnMatch::kByName;
+  /// Values are cast to the columns' types by store assignment: INSERT, insertInto, saveAsTable(append), writeTo. Implied
+  /// by `kByPosition` and by `stream`. False (save to a path, saveAsTable(overwrite)): types must be equal.
+  bool store_assignment = false;
   /// partitionBy as the user gave it; nullopt: the table's (a new table: none).
   std::optional<std::vector<std::string>> partition_by;
   std::vector<std::string> cluster_by;
@@ -76,8 +79,10 @@ class PendingWrite {
   /// What must be durable before `Commit`: data files and the staged commit; folders that gained a name.
   virtual const std::vector<std::string>& files() const = 0;
   virtual const std::vector<std::string>& folders() const = 0;
-  /// Makes it visible. kConflict as `delta::Transaction::CommitStaged`.
-  virtual Result<delta::CommitResult> Commit() = 0;
+  /// Makes it visible. kConflict as `delta::Transaction::CommitStaged`. \param sync  false: the caller syncs the log's
+  /// folder (`log_folder`) before the commit counts.
+  virtual Result<delta::CommitResult> Commit(bool sync = true) = 0;
+  virtual const std::string& log_folder() const = 0;
   virtual std::int64_t row_count() const = 0;
   virtual std::int64_t file_count() const = 0;
 };

@@ -1,0 +1,504 @@
+#include "tables/data_files_internal.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <set>
+
+#include "base/bytes.h"
+#include "columnar/ipc.h"
+#include "delta/skipping_internal.h"
+#include "delta/table_source.h"
+#include "engine/engine.h"
+#include "plan/analyzer.h"
+#include "plan/function_builder.h"
+#include "tables/schema_internal.h"
+
+namespace fleuve::tables {
+
+using plan::ExprPtr;
+using types::DataType;
+using types::StructField;
+using types::TypeKind;
+using types::Value;
+
+namespace {
+
+bool IsPartition(const delta::Metadata& metadata, const std::string& name) {
+  return std::any_of(metadata.partition_columns.begin(), metadata.partition_columns.end(),
+                     [&](const std::string& p) { return EqualsIgnoreAsciiCase(p, name); });
+}
+
+bool HasBounds(const DataType& type) {
+  return type.IsNumeric() || type.IsDateTime() || type.Is(TypeKind::kString);
+}
+
+/// A leaf whose statistics go into the log: names as in the files.
+struct Leaf {
+  std::vector<std::string> path;
+  DataType type;
+};
+
+/// UTF-8 text cut to 32 characters; `is_max` keeps it an upper bound.
+std::string CutText(const std::string& text, bool is_max) {
+  constexpr std::size_t kMost = 32;
+  std::size_t at = 0;
+  std::size_t characters = 0;
+  while (at < text.size() && characters < kMost) {
+    ++at;
+    while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) {
+      ++at;
+    }
+    ++characters;
+  }
+  if (at >= text.size()) {
+    return text;
+  }
+  std::string cut = text.substr(0, at);
+  if (is_max) {
+    cut += static_cast<unsigned char>(text[at]) < 0x7F ? "\x7F" : "\xF4\x8F\xBF\xBF";
+  }
+  return cut;
+}
+
+std::string MillisText(std::int64_t micros) {
+  std::int64_t ms = micros / 1000;
+  if (micros % 1000 < 0) {
+    --ms;
+  }
+  std::int64_t seconds = ms / 1000;
+  std::int64_t fraction = ms % 1000;
+  if (fraction < 0) {
+    fraction += 1000;
+    --seconds;
+  }
+  std::string text = types::TimestampNtzToString(seconds * 1000000);
+  text[text.find(' ')] = 'T';
+  std::string digits = std::to_string(fraction);
+  digits.insert(0, 3 - digits.size(), '0');
+  return text + "." + digits;
+}
+
+/// A bound as JSON text; empty where it cannot be said.
+std::string BoundText(const Value& value, const DataType& type, bool is_max) {
+  std::string out;
+  switch (type.kind()) {
+    case TypeKind::kByte:
+    case TypeKind::kShort:
+    case TypeKind::kInt:
+    case TypeKind::kLong:
+      return std::to_string(value.integer());
+    case TypeKind::kFloat:
+    case TypeKind::kDouble: {
+      const double v = value.real();
+      const std::string text =
+          type.Is(TypeKind::kFloat) ? JavaFloatToString(static_cast<float>(v)) : JavaDoubleToString(v);
+      return std::isfinite(v) ? text : "\"" + text + "\"";
+    }
+    case TypeKind::kDecimal:
+      return types::DecimalToString(value.decimal(), type.scale());
+    case TypeKind::kString:
+      AppendJsonString(out, CutText(value.text(), is_max));
+      return out;
+    case TypeKind::kDate:
+      return "\"" + types::DateToString(value.integer()) + "\"";
+    case TypeKind::kTimestamp:
+      return "\"" + MillisText(value.integer()) + "Z\"";
+    case TypeKind::kTimestampNtz:
+      return "\"" + MillisText(value.integer()) + "\"";
+    default:
+      return {};
+  }
+}
+
+/// Nested JSON object of one member per leaf, in the leaves' order; leaves without a text are left out.
+std::string NestedObject(const std::vector<Leaf>& leaves, const std::function<std::string(std::size_t)>& text) {
+  Json root(Json::Object{});
+  // Values are raw JSON: they are put in through markers that `Dump` leaves alone.
+  struct Node {
+    std::vector<std::pair<std::string, Node>> children;
+    std::string raw;
+  };
+  Node top;
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    std::string raw = text(i);
+    if (raw.empty()) {
+      continue;
+    }
+    Node* at = &top;
+    for (const std::string& part : leaves[i].path) {
+      auto child = std::find_if(at->children.begin(), at->children.end(), [&](const auto& c) { return c.first == part; });
+      if (child == at->children.end()) {
+        at->children.emplace_back(part, Node{});
+        child = std::prev(at->children.end());
+      }
+      at = &child->second;
+    }
+    at->raw = std::move(raw);
+  }
+  std::string out;
+  const std::function<void(const Node&)> print = [&](const Node& node) {
+    if (!node.raw.empty()) {
+      out += node.raw;
+      return;
+    }
+    out += '{';
+    for (std::size_t i = 0; i < node.children.size(); ++i) {
+      if (i > 0) {
+        out += ',';
+      }
+      AppendJsonString(out, node.children[i].first);
+      out += ':';
+      print(node.children[i].second);
+    }
+    out += '}';
+  };
+  print(top);
+  return out;
+}
+
+/// The leaves that are indexed, by the table's properties.
+std::vector<Leaf> IndexedLeaves(const delta::Metadata& metadata, const types::Schema& schema) {
+  std::int64_t most = 32;
+  if (const std::string* text = delta::FindIn(metadata.configuration, "delta.dataSkippingNumIndexedCols")) {
+    most = std::strtoll(text->c_str(), nullptr, 10);
+  }
+  std::optional<std::set<std::string>> chosen;
+  if (const std::string* text = delta::FindIn(metadata.configuration, "delta.dataSkippingStatsColumns")) {
+    chosen.emplace();
+    for (const std::string& name : Split(*text, ',')) {
+      std::string clean(TrimAscii(name));
+      std::erase(clean, '`');
+      chosen->insert(AsciiLower(clean));
+    }
+  }
+  std::vector<Leaf> leaves;
+  std::int64_t seen = 0;
+  const std::function<void(const DataType&, std::vector<std::string>, const std::string&, bool, bool)> visit =
+      [&](const DataType& type, std::vector<std::string> path, const std::string& logical, bool top, bool in_chosen) {
+        for (const StructField& field : type.fields()) {
+          if (top && IsPartition(metadata, field.name)) {
+            continue;
+          }
+          std::vector<std::string> inner = path;
+          inner.push_back(delta::PhysicalName(field, metadata));
+          const std::string name = AsciiLower(logical.empty() ? field.name : logical + "." + field.name);
+          const bool is_chosen = in_chosen || (chosen && chosen->contains(name));
+          if (field.type.Is(TypeKind::kStruct)) {
+            visit(field.type, inner, name, false, is_chosen);
+            continue;
+          }
+          ++seen;
+          if (field.type.Is(TypeKind::kVoid)) {
+            continue;
+          }
+          if (chosen ? is_chosen : (most < 0 || seen <= most)) {
+            leaves.push_back({inner, field.type});
+          }
+        }
+      };
+  visit(schema, {}, "", true, false);
+  return leaves;
+}
+
+void CollectNotNull(const types::Schema& schema, const std::function<ExprPtr(std::size_t)>& column,
+                    std::vector<std::pair<std::string, ExprPtr>>& out) {
+  const std::function<void(const DataType&, const ExprPtr&, const std::string&)> visit =
+      [&](const DataType& type, const ExprPtr& parent, const std::string& prefix) {
+        for (std::size_t i = 0; i < type.fields().size(); ++i) {
+          const StructField& field = type.fields()[i];
+          const ExprPtr value = parent == nullptr ? column(i) : plan::MakeGetField(parent, static_cast<int>(i));
+          const std::string name = prefix.empty() ? field.name : prefix + "." + field.name;
+          if (!field.nullable) {
+            out.emplace_back(name, value);
+          }
+          if (field.type.Is(TypeKind::kStruct)) {
+            visit(field.type, value, name);
+          }
+        }
+      };
+  visit(schema, nullptr, "");
+}
+
+}  // namespace
+
+plan::PlanPtr ProjectTo(const plan::PlanPtr& child, std::vector<ExprPtr> exprs, const types::Schema& schema) {
+  std::vector<plan::Attribute> output;
+  for (std::size_t i = 0; i < exprs.size(); ++i) {
+    plan::Attribute attribute;
+    attribute.id = plan::NewAttributeId();
+    attribute.name = schema.fields()[i].name;
+    attribute.type = exprs[i]->type;
+    attribute.nullable = exprs[i]->nullable;
+    output.push_back(std::move(attribute));
+  }
+  return plan::MakeProject(child, std::move(exprs), std::move(output));
+}
+
+Result<ExprPtr> CountIf(const ExprPtr& condition, const plan::AnalysisConfig& config) {
+  plan::FunctionCall call;
+  call.name = "count_if";
+  call.arguments = {condition};
+  call.argument_names.resize(1);
+  call.config = &config;
+  call.lambda_arity = [](std::size_t) { return std::size_t{0}; };
+  return plan::BuildFunction(call);
+}
+
+Result<ExprPtr> CountViolations(const ExprPtr& condition, const plan::AnalysisConfig& config) {
+  const ExprPtr yes = plan::MakeLiteral(Value(true), DataType::Boolean());
+  const ExprPtr kept = plan::MakeCall("eqnullsafe", {condition, yes}, DataType::Boolean(), false, condition->can_fail);
+  return CountIf(plan::MakeCall("not", {kept}, DataType::Boolean(), false, condition->can_fail), config);
+}
+
+Result<plan::PlanPtr> AggregateAll(const plan::PlanPtr& child, const std::vector<ExprPtr>& aggregates) {
+  // Function builders may give an expression over aggregates: those go below a projection.
+  auto node = std::make_shared<plan::LogicalPlan>();
+  node->kind = plan::PlanKind::kAggregate;
+  node->children = {child};
+  std::vector<ExprPtr> above;
+  std::vector<StructField> fields;
+  for (const ExprPtr& expr : aggregates) {
+    above.push_back(plan::RewriteExpr(expr, [&](const ExprPtr& e) -> ExprPtr {
+      if (e->kind != plan::ExprKind::kAggregate) {
+        return nullptr;
+      }
+      plan::Attribute attribute;
+      attribute.id = plan::NewAttributeId();
+      attribute.name = "a" + std::to_string(node->output.size());
+      attribute.type = e->type;
+      attribute.nullable = e->nullable;
+      node->aggregates.push_back(e);
+      node->output.push_back(attribute);
+      return plan::MakeAttribute(attribute);
+    }));
+    fields.push_back({"c" + std::to_string(fields.size()), expr->type, true, Json()});
+  }
+  return ProjectTo(node, std::move(above), DataType::Struct(std::move(fields)));
+}
+
+Result<std::vector<Value::List>> RunRows(const TableContext& context, const plan::PlanPtr& plan) {
+  FLEUVE_ASSIGN(const plan::PlanPtr prepared, plan::Prepare(plan, context.config));
+  engine::ExecuteOptions options;
+  options.token = context.token;
+  options.session_zone = context.config.session_zone;
+  FLEUVE_ASSIGN(auto reader, context.engine->Execute(prepared, options));
+  FLEUVE_ASSIGN(const auto batches, engine::ReadAll(*reader));
+  std::vector<Value::List> rows;
+  for (const auto& batch : batches) {
+    FLEUVE_ASSIGN(auto some, columnar::RowsFromBatch(batch));
+    rows.insert(rows.end(), std::make_move_iterator(some.begin()), std::make_move_iterator(some.end()));
+  }
+  return rows;
+}
+
+Result<std::vector<RowConstraint>> ConstraintsOf(const delta::Metadata& metadata, const types::Schema& schema,
+                                                 const plan::PlanPtr& rows, const plan::AnalysisConfig& config) {
+  std::vector<RowConstraint> constraints;
+  const auto column = [&](std::size_t i) { return plan::MakeAttribute(rows->output[i]); };
+  std::vector<std::pair<std::string, ExprPtr>> not_null;
+  CollectNotNull(schema, column, not_null);
+  for (auto& [name, value] : not_null) {
+    constraints.push_back({plan::MakeCall("isnotnull", {value}, DataType::Boolean(), false),
+                           Error(ErrorKind::kInvalidArgument, "DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
+                                 "The column " + name + " must not be NULL, and the data to write has NULL there.")
+                               .With("columnName", name)});
+  }
+  for (std::size_t i = 0; i < schema.fields().size(); ++i) {
+    const StructField& field = schema.fields()[i];
+    if (const std::string* text = FieldText(field, "delta.invariants")) {
+      FLEUVE_ASSIGN(const Json json, Json::Parse(*text));
+      const std::string& sql = json["expression"]["expression"].AsString();
+      FLEUVE_ASSIGN(ExprPtr condition, AnalyzeSql(sql, rows, config));
+      constraints.push_back({std::move(condition),
+                             Error(ErrorKind::kInvalidArgument, "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES",
+                                   "The data to write breaks the rule " + sql + " of column " + field.name + ".")});
+    }
+    if (const std::string* text = FieldText(field, "__CHAR_VARCHAR_TYPE_STRING")) {
+      FLEUVE_ASSIGN(const DataType declared, DataType::FromDdl(*text));
+      if (declared.Is(TypeKind::kChar) || declared.Is(TypeKind::kVarchar)) {
+        plan::FunctionCall call;
+        call.name = "length";
+        call.arguments = {column(i)};
+        call.argument_names.resize(1);
+        call.config = &config;
+        call.lambda_arity = [](std::size_t) { return std::size_t{0}; };
+        FLEUVE_ASSIGN(const ExprPtr length, plan::BuildFunction(call));
+        const ExprPtr fits = plan::MakeCall(
+            "le", {length, plan::MakeLiteral(Value(static_cast<std::int64_t>(declared.length())), DataType::Int())},
+            DataType::Boolean(), true);
+        const ExprPtr is_null = plan::MakeCall("isnull", {column(i)}, DataType::Boolean(), false);
+        constraints.push_back({plan::MakeCall("or", {is_null, fits}, DataType::Boolean(), true),
+                               Error(ErrorKind::kInvalidArgument, "DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
+                                     "A value of column " + field.name + " is longer than its type " + *text +
+                                         " allows.")});
+      }
+    }
+    if (const std::string* sql = FieldText(field, "delta.generationExpression")) {
+      FLEUVE_ASSIGN(ExprPtr made, AnalyzeSql(*sql, rows, config));
+      FLEUVE_ASSIGN(made, AlignExpr(made, field.type, true, config));
+      constraints.push_back({plan::MakeCall("eqnullsafe", {column(i), made}, DataType::Boolean(), false, made->can_fail),
+                             Error(ErrorKind::kInvalidArgument, "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES",
+                                   "A value of the generated column " + field.name + " is not what " + *sql +
+                                       " gives.")});
+    }
+  }
+  for (const auto& [key, sql] : metadata.configuration) {
+    if (!key.starts_with("delta.constraints.")) {
+      continue;
+    }
+    FLEUVE_ASSIGN(ExprPtr condition, AnalyzeSql(sql, rows, config));
+    constraints.push_back({std::move(condition),
+                           Error(ErrorKind::kInvalidArgument, "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES",
+                                 "The data to write breaks the CHECK constraint " + key.substr(18) + " (" + sql + ").")
+                               .With("constraintName", key.substr(18))
+                               .With("expression", sql)});
+  }
+  return constraints;
+}
+
+Result<DataFiles> WriteDataFiles(const TableContext& context, const storage::Location& table,
+                                 const delta::Metadata& metadata, const types::Schema& schema, const plan::PlanPtr& rows,
+                                 const std::vector<RowConstraint>& constraints, const DataFileOptions& options) {
+  if (!table.store->is_local()) {
+    return Error::Unsupported("data files outside the local file system");
+  }
+  plan::PlanPtr plan = rows;
+  if (!constraints.empty()) {
+    auto node = std::make_shared<plan::LogicalPlan>();
+    node->kind = plan::PlanKind::kMetrics;
+    node->children = {plan};
+    node->output = plan->output;
+    node->name = "fleuve.constraints";
+    for (const RowConstraint& constraint : constraints) {
+      FLEUVE_ASSIGN(ExprPtr count, CountViolations(constraint.condition, context.config));
+      node->exprs.push_back(std::move(count));
+    }
+    plan = node;
+  }
+  const bool mapped = delta::ColumnMappingMode(metadata) != "none";
+  // Void columns are not stored.
+  std::vector<ExprPtr> kept;
+  std::vector<StructField> kept_fields;
+  std::vector<StructField> data_fields;
+  bool has_void = false;
+  for (std::size_t i = 0; i < rows->output.size(); ++i) {
+    StructField field = i < schema.fields().size() ? schema.fields()[i] : plan::FieldOf(rows->output[i]);
+    if (field.type.Is(TypeKind::kVoid)) {
+      has_void = true;
+      continue;
+    }
+    kept.push_back(plan::MakeAttribute(plan->output[i]));
+    kept_fields.push_back(field);
+    if (i >= schema.fields().size() || !IsPartition(metadata, field.name)) {
+      data_fields.push_back(std::move(field));
+    }
+  }
+  if (has_void) {
+    plan = ProjectTo(plan, std::move(kept), DataType::Struct(kept_fields));
+  }
+  FLEUVE_ASSIGN(const plan::PlanPtr prepared, plan::Prepare(plan, context.config));
+
+  engine::WriteSpec spec;
+  spec.format = plan::FileFormat::kParquet;
+  spec.folder = table.path + (options.subfolder.empty() ? "" : "/" + options.subfolder);
+  spec.partition_columns = metadata.partition_columns;
+  spec.partition_folders = !mapped;
+  spec.compression = options.compression;
+  spec.max_file_rows = options.max_file_rows;
+  spec.session_zone = context.config.session_zone;
+  if (mapped) {
+    spec.physical_schema = delta::PhysicalSchemaOf(DataType::Struct(data_fields));
+  }
+  const std::vector<Leaf> leaves = options.statistics ? IndexedLeaves(metadata, schema) : std::vector<Leaf>();
+  spec.statistics_columns = leaves.empty() ? 0 : -1;
+  engine::ExecuteOptions run;
+  run.token = context.token;
+  run.session_zone = context.config.session_zone;
+  run.observer = std::make_shared<engine::RunObserver>();
+  FLEUVE_ASSIGN(const engine::WriteResult written, context.engine->WriteFiles(prepared, spec, run));
+
+  const std::string root = spec.folder + "/";
+  const auto remove_all = [&] {
+    for (const engine::WrittenFile& file : written.files) {
+      table.store->Delete(root + file.relative_path).IgnoreBecause("VACUUM removes what is left");
+    }
+  };
+  for (const engine::ObservedMetrics& metrics : run.observer->metrics()) {
+    if (metrics.name != "fleuve.constraints") {
+      continue;
+    }
+    for (std::size_t i = 0; i < metrics.row.size() && i < constraints.size(); ++i) {
+      if (!metrics.row[i].is_null() && metrics.row[i].integer() > 0) {
+        remove_all();
+        return constraints[i].error;
+      }
+    }
+  }
+
+  const std::string* vectors = delta::FindIn(metadata.configuration, "delta.enableDeletionVectors");
+  const bool tight_bounds = vectors != nullptr && *vectors == "true";
+  DataFiles out;
+  std::set<std::string> folders;
+  for (const engine::WrittenFile& file : written.files) {
+    delta::AddFile add;
+    const std::string relative =
+        (options.subfolder.empty() ? std::string() : options.subfolder + "/") + file.relative_path;
+    add.path = delta::EncodeUriPath(relative);
+    for (std::size_t i = 0; i < metadata.partition_columns.size(); ++i) {
+      const auto at = types::FieldIndex(schema, metadata.partition_columns[i]);
+      const StructField& field = schema.fields()[*at];
+      FLEUVE_ASSIGN(auto text, delta::FormatPartitionValue(file.partition_values[i], field.type));
+      add.partition_values.emplace_back(delta::PhysicalName(field, metadata), std::move(text));
+    }
+    add.size = file.size_bytes;
+    add.data_change = options.data_change;
+    const std::string path = table.path + "/" + relative;
+    FLEUVE_ASSIGN(const auto meta, table.store->Head(path));
+    add.modification_time = meta.modified_ms;
+    if (options.statistics) {
+      const auto find = [&](std::size_t i) -> const engine::ColumnStatistics* {
+        for (const engine::ColumnStatistics& s : file.statistics) {
+          if (s.path == leaves[i].path) {
+            return &s;
+          }
+        }
+        return nullptr;
+      };
+      const auto bound = [&](std::size_t i, bool is_max) -> std::string {
+        const engine::ColumnStatistics* s = find(i);
+        const Value* value = s == nullptr ? nullptr : (is_max ? &s->max : &s->min);
+        if (value == nullptr || value->is_null() || !HasBounds(leaves[i].type)) {
+          return {};
+        }
+        return BoundText(*value, leaves[i].type, is_max);
+      };
+      add.stats = "{\"numRecords\":" + std::to_string(file.row_count);
+      add.stats += ",\"minValues\":" + NestedObject(leaves, [&](std::size_t i) { return bound(i, false); });
+      add.stats += ",\"maxValues\":" + NestedObject(leaves, [&](std::size_t i) { return bound(i, true); });
+      add.stats += ",\"nullCount\":" + NestedObject(leaves, [&](std::size_t i) -> std::string {
+        const engine::ColumnStatistics* s = find(i);
+        return s == nullptr || s->null_count < 0 ? std::string() : std::to_string(s->null_count);
+      });
+      if (tight_bounds) {
+        add.stats += ",\"tightBounds\":true";
+      }
+      add.stats += "}";
+    }
+    out.files.push_back(path);
+    std::string folder = path.substr(0, path.rfind('/'));
+    while (folder.size() >= table.path.size() && folders.insert(folder).second) {
+      if (folder.size() == table.path.size()) {
+        break;
+      }
+      folder = folder.substr(0, folder.rfind('/'));
+    }
+    out.bytes += file.size_bytes;
+    out.adds.push_back(std::move(add));
+  }
+  out.folders.assign(folders.begin(), folders.end());
+  out.row_count = written.row_count;
+  return out;
+}
+
+}  // namespace fleuve::tables
