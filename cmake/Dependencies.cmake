@@ -43,6 +43,7 @@ find_package(benchmark CONFIG REQUIRED)
 find_package(ICU 72 REQUIRED COMPONENTS uc i18n data)
 find_package(SQLite3 REQUIRED)
 find_package(ZLIB REQUIRED)
+find_package(BZip2 REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(RE2_PACKAGE REQUIRED IMPORTED_TARGET re2) # not named re2: gRPC's config looks for that
 pkg_check_modules(edit REQUIRED IMPORTED_TARGET libedit)
