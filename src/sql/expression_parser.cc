@@ -233,7 +233,7 @@ Result<Parser::Expr> Parser::ParsePredicate(Expr value, std::size_t first, bool 
       const std::size_t at = at_;
       FLEUVE_ASSIGN(std::string escape, ParseString());
       if (escape.empty() || (static_cast<unsigned char>(escape[0]) < 0x80 && escape.size() != 1)) {
-        return ErrorFrom(at, "INVALID_ESCAPE_CHAR",
+        return ErrorFrom(at, "INVALID_ESC",
                          "`EscapeChar` should be a string literal of length one, but got '" + escape + "'.");
       }
       arguments.push_back(StringLiteral(std::move(escape)));

@@ -124,11 +124,7 @@ Result<types::DataType> ParseSchema(std::string_view text, const ParserOptions& 
   if (columns.ok()) {
     return columns;
   }
-  auto type = ParseDataType(text, options);
-  if (type.ok()) {
-    return type;
-  }
-  return columns;
+  return ParseDataType(text, options);
 }
 
 Result<std::vector<std::string>> ParseMultipartName(std::string_view text) {

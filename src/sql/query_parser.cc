@@ -149,7 +149,7 @@ Result<void> Parser::ParseCommonTables(pb::With* with) {
     FLEUVE_ASSIGN(const std::string name, ParseIdentifier());
     table->set_name(name);
     if (std::find(seen.begin(), seen.end(), Upper(name)) != seen.end()) {
-      return ErrorFrom(name_at, "DUPLICATED_CTE_DEFINITION_NAMES",
+      return ErrorFrom(name_at, "DUPLICATED_CTE_NAMES",
                        "CTE definition can't have duplicate names: '" + name + "'.")
           .With("duplicateNames", "'" + name + "'");
     }
