@@ -77,6 +77,8 @@ struct SinkBatch {
   std::string attempt_id;
   /// Goes into `commitInfo.fleuve`: queryId, batchId, offsets.
   Json commit_fields;
+  /// Planned by an earlier run: the sink may already hold it.
+  bool is_recovered = false;
   /// To be given to the engine's run; counts the rows of leaves and computes observe().
   std::shared_ptr<engine::RunObserver> observer;
   /// To be called with the plan that runs, so that `observer`'s leaves can be found. May be null.

@@ -494,6 +494,7 @@ Result<void> MicroBatchQuery::RunBatch() {
     last_plan_ = batch.plan;
   }
   batch.batch_id = batch_id_;
+  batch.is_recovered = batch_recovered_;
   batch.config = request_.config;
   batch.config.now_micros = batch_timestamp_ms_ * 1000;
   batch.engine = engine_.get();
@@ -540,12 +541,12 @@ Result<void> MicroBatchQuery::RunBatch() {
     FLEUVE_ASSIGN(const connectors::CommitOutcome outcome, staged->Commit());
     already_there = outcome == connectors::CommitOutcome::kAlreadyThere;
     FLEUVE_TRY(Failpoint("stream.sink.committed"));
-    const connectors::DurableRecords after = staged->AfterCommit();
-    if (!after.files.empty() || !after.folders.empty()) {
-      FLEUVE_TRY(SyncUnsynced(after, "syncAfterCommit"));
-    }
-    FLEUVE_TRY(Failpoint("stream.synced_after_commit"));
   }
+  const connectors::DurableRecords after = staged->AfterCommit();
+  if (!after.files.empty() || !after.folders.empty()) {
+    FLEUVE_TRY(SyncUnsynced(after, "syncAfterCommit"));
+  }
+  FLEUVE_TRY(Failpoint("stream.synced_after_commit"));
   if (already_there && !batch_recovered_) {
     return BehindSink(checkpoint_->location().path, sink_->description(), batch_id_.value,
                       "Rows that this batch would add may be missing from the sink or already in it.");

@@ -1,0 +1,437 @@
+#include <algorithm>
+
+#include "base/bytes.h"
+#include "connectors/delta/delta_source_internal.h"
+#include "types/value.h"
+
+namespace fleuve::connectors::delta {
+
+namespace {
+
+/// Commits that the backlog of one progress record may read for the first time.
+constexpr std::int64_t kBacklogCommits = 10000;
+
+bool IsCommitFile(const std::string& path) {
+  const std::string name = path.substr(path.rfind('/') + 1);
+  return name.size() == 25 && name.ends_with(".json") &&
+         name.find_first_not_of("0123456789") == 20;
+}
+
+}  // namespace
+
+DeltaSource::DeltaSource(std::shared_ptr<const DeltaStreamRelation> relation, DeltaSourceOptions options,
+                         SourceContext context, dl::DeltaLogPtr log, dl::SnapshotPtr at_start,
+                         types::Schema table_schema)
+    : relation_(std::move(relation)),
+      options_(std::move(options)),
+      context_(std::move(context)),
+      log_(std::move(log)),
+      table_id_(at_start->metadata().id),
+      metadata_(relation_->metadata()),
+      start_version_(at_start->version()),
+      read_schema_(std::move(table_schema)) {}
+
+DeltaSource::~DeltaSource() { Stop(); }
+
+std::string DeltaSource::description() const {
+  return "DeltaSource[" + storage::ToFileUri(log_->location().path) + "]";
+}
+
+bool DeltaSource::Budget::Take(std::int64_t size) {
+  const bool ok = (!files || *files > 0) && (!bytes || *bytes > 0);
+  if (files) {
+    --*files;
+  }
+  if (bytes) {
+    *bytes -= size;
+  }
+  return ok;
+}
+
+Result<dl::SnapshotPtr> DeltaSource::Latest() {
+  FLEUVE_ASSIGN(dl::SnapshotPtr latest, log_->Latest());
+  if (latest->metadata().id != table_id_) {
+    return DifferentTable(latest->metadata().id, table_id_);
+  }
+  latest_known_ = latest->version();
+  return latest;
+}
+
+Result<std::int64_t> DeltaSource::VersionOfTimestamp(const std::string& text) {
+  const auto micros = types::ParseTimestamp(text, context_.config.session_zone);
+  if (!micros) {
+    return Error(ErrorKind::kInvalidArgument, "DELTA_TIMESTAMP_INVALID",
+                 "The provided timestamp (" + text + ") cannot be converted to a valid timestamp.")
+        .With("expr", text);
+  }
+  const std::int64_t wanted_ms = *micros / 1000;
+  FLEUVE_ASSIGN(const auto commits, log_->CommitsFrom(0));
+  for (const auto& commit : commits) {
+    if (commit.timestamp_ms >= wanted_ms) {
+      return commit.version;
+    }
+  }
+  const std::int64_t last_ms = commits.empty() ? 0 : commits.back().timestamp_ms;
+  auto last = types::TimestampToString(last_ms * 1000, context_.config.session_zone);
+  auto wanted = types::TimestampToString(*micros, context_.config.session_zone);
+  const std::string last_text = last.ok() ? *last : std::to_string(last_ms);
+  const std::string wanted_text = wanted.ok() ? *wanted : text;
+  return Error(ErrorKind::kInvalidArgument, "DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
+               "The provided timestamp (" + wanted_text + ") is after the latest version available to this table (" +
+                   last_text + "). Please use a timestamp before or at " + last_text + ".")
+      .With("providedTimestamp", wanted_text)
+      .With("lastCommitTimestamp", last_text)
+      .With("maximumTimestamp", last_text);
+}
+
+Result<DeltaSource::Start> DeltaSource::ResolveStart(std::int64_t latest) {
+  if (options_.start_at_latest) {
+    // Nothing that was committed before the query started is read.
+    return Start{start_version_ + 1, false};
+  }
+  if (options_.starting_version) {
+    const std::int64_t wanted = *options_.starting_version;
+    FLEUVE_ASSIGN(const std::int64_t earliest, log_->EarliestVersion(/*recreatable=*/false));
+    if (wanted < earliest || wanted > latest) {
+      return Error(ErrorKind::kNotFound, "DELTA_VERSION_NOT_FOUND",
+                   "Cannot time travel Delta table to version " + std::to_string(wanted) + ". Available versions: [" +
+                       std::to_string(earliest) + ", " + std::to_string(latest) + "].")
+          .With("userVersion", std::to_string(wanted))
+          .With("earliest", std::to_string(earliest))
+          .With("latest", std::to_string(latest));
+    }
+    return Start{wanted, false};
+  }
+  if (options_.starting_timestamp) {
+    FLEUVE_ASSIGN(const std::int64_t version, VersionOfTimestamp(*options_.starting_timestamp));
+    return Start{version, false};
+  }
+  return Start{start_version_, true};
+}
+
+Result<void> DeltaSource::RecordStart(const Start& start) {
+  Json text;
+  text.Set("reservoirId", table_id_).Set("version", start.version).Set("isSnapshot", start.is_snapshot);
+  const std::string folder = context_.checkpoint.path + "/fleuve";
+  const std::string path = folder + "/delta-start-" + std::to_string(context_.index);
+  FLEUVE_TRY(context_.checkpoint.store->Put(path, text.Dump(), storage::PutMode::kOverwrite));
+  records_.files.push_back(path);
+  records_.folders.push_back(folder);
+  records_.folders.push_back(context_.checkpoint.path);
+  return {};
+}
+
+Result<std::optional<DeltaSource::Start>> DeltaSource::ReadRecordedStart() {
+  const std::string path = context_.checkpoint.path + "/fleuve/delta-start-" + std::to_string(context_.index);
+  auto text = context_.checkpoint.store->Get(path);
+  if (!text.ok()) {
+    if (text.error().kind() == ErrorKind::kNotFound) {
+      return std::optional<Start>();
+    }
+    return std::move(text).error();
+  }
+  auto json = Json::Parse(*text);
+  if (!json.ok() || (*json)["reservoirId"].AsString() != table_id_) {
+    return std::optional<Start>();
+  }
+  return std::optional<Start>(Start{(*json)["version"].AsInt(), (*json)["isSnapshot"].AsBool()});
+}
+
+Result<DeltaSource::Start> DeltaSource::StartOfReplay(const DeltaOffset& end) {
+  FLEUVE_ASSIGN(const auto recorded, ReadRecordedStart());
+  if (recorded) {
+    return *recorded;
+  }
+  // A checkpoint of another engine: its own rule.
+  if (options_.has_start()) {
+    FLEUVE_ASSIGN(const auto latest, Latest());
+    return ResolveStart(latest->version());
+  }
+  return end.is_starting ? Start{end.version, true} : Start{end.version - 1, true};
+}
+
+Result<void> DeltaSource::Recover(const std::optional<Offset>& start, const std::optional<Offset>& end) {
+  if (!start && end) {
+    FLEUVE_ASSIGN(const DeltaOffset planned, DeltaOffset::Parse(*end, table_id_));
+    FLEUVE_ASSIGN(start_, StartOfReplay(planned));
+  }
+  if (start) {
+    FLEUVE_ASSIGN(const DeltaOffset from, DeltaOffset::Parse(*start, table_id_));
+    (void)from;
+  }
+  return {};
+}
+
+Result<void> DeltaSource::PrepareForAvailableNow() {
+  available_now_ = true;
+  return {};
+}
+
+/// The end of what `budget` admits after `from`; nullopt where nothing is new.
+Result<std::optional<DeltaOffset>> DeltaSource::Walk(const DeltaOffset& from, Budget budget, std::int64_t last_version) {
+  DeltaOffset at = from;
+  if (at.is_starting) {
+    FLEUVE_ASSIGN(const auto snapshot, SnapshotFiles(at.version));
+    for (std::int64_t i = at.index + 1; i < static_cast<std::int64_t>(snapshot->files.size()); ++i) {
+      if (!budget.Take(snapshot->files[static_cast<std::size_t>(i)].size)) {
+        return at == from ? std::nullopt : std::optional<DeltaOffset>(at);
+      }
+      at.index = i;
+    }
+    at = DeltaOffset{at.version + 1, -1, false};
+  }
+  while (at.version <= last_version) {
+    std::int64_t version = at.version;
+    FLEUVE_ASSIGN(const auto commit, OpenCommit(&version, last_version));
+    if (!commit) {
+      break;
+    }
+    if (version != at.version) {
+      at = DeltaOffset{version, -1, false};
+    }
+    for (std::int64_t i = at.index + 1; i < static_cast<std::int64_t>(commit->files.size()); ++i) {
+      if (!budget.Take(commit->files[static_cast<std::size_t>(i)].size)) {
+        return at == from ? std::nullopt : std::optional<DeltaOffset>(at);
+      }
+      at.index = i;
+    }
+    at = DeltaOffset{at.version + 1, -1, false};
+  }
+  return at == from ? std::nullopt : std::optional<DeltaOffset>(at);
+}
+
+Result<std::optional<Offset>> DeltaSource::LatestOffset(const std::optional<Offset>& start, Admission admission) {
+  FLEUVE_ASSIGN(const dl::SnapshotPtr latest, Latest());
+  newly_listed_ = 0;
+  backlog_known_ = false;
+  DeltaOffset from;
+  bool record = false;
+  if (start) {
+    FLEUVE_ASSIGN(from, DeltaOffset::Parse(*start, table_id_));
+  } else {
+    if (!start_) {
+      FLEUVE_ASSIGN(start_, ResolveStart(latest->version()));
+    }
+    record = true;
+    from = DeltaOffset{start_->version, -1, start_->is_snapshot};
+  }
+  FLEUVE_TRY(CheckStartSchema(from.is_starting || from.version == 0 ? from.version : from.version - 1));
+  if (available_now_ && !available_now_version_) {
+    // What the run will read is fixed now; what forbids a commit of it is found now.
+    FLEUVE_TRY([&]() -> Result<void> {
+      FLEUVE_ASSIGN(const auto end, Walk(from, Budget{}, latest->version()));
+      (void)end;
+      return {};
+    }());
+    available_now_version_ = latest->version();
+  }
+  Budget budget;
+  if (admission == Admission::kRateLimited) {
+    budget.files = options_.max_files;
+    budget.bytes = options_.max_bytes;
+  }
+  const std::int64_t last_version = available_now_version_ ? *available_now_version_ : latest->version();
+  FLEUVE_ASSIGN(const auto end, Walk(from, budget, last_version));
+  CountBacklog(end ? *end : from);
+  if (!end) {
+    return start;
+  }
+  if (record) {
+    FLEUVE_TRY(RecordStart(*start_));
+  }
+  return std::optional<Offset>(end->ToJson(table_id_));
+}
+
+Result<BatchInput> DeltaSource::Read(const std::optional<Offset>& start, const Offset& end_text) {
+  FLEUVE_ASSIGN(const DeltaOffset end, DeltaOffset::Parse(end_text, table_id_));
+  DeltaOffset from;
+  if (start) {
+    FLEUVE_ASSIGN(from, DeltaOffset::Parse(*start, table_id_));
+  } else {
+    if (!start_) {
+      FLEUVE_ASSIGN(start_, StartOfReplay(end));
+    }
+    from = DeltaOffset{start_->version, -1, start_->is_snapshot};
+  }
+  FLEUVE_TRY(CheckStartSchema(from.is_starting || from.version == 0 ? from.version : from.version - 1));
+  std::vector<const dl::AddFile*> files;
+  std::vector<std::shared_ptr<const VersionFiles>> holders;
+  DeltaOffset at = from;
+  if (at.is_starting) {
+    FLEUVE_ASSIGN(auto snapshot, SnapshotFiles(at.version));
+    const auto count = static_cast<std::int64_t>(snapshot->files.size());
+    const std::int64_t last = end.is_starting && end.version == at.version ? std::min(end.index, count - 1) : count - 1;
+    for (std::int64_t i = at.index + 1; i <= last; ++i) {
+      files.push_back(&snapshot->files[static_cast<std::size_t>(i)]);
+    }
+    holders.push_back(std::move(snapshot));
+    at = DeltaOffset{at.version + 1, -1, false};
+  }
+  if (!end.is_starting) {
+    // The version of a base offset is not opened: it may not exist yet.
+    const std::int64_t last_version = end.index >= 0 ? end.version : end.version - 1;
+    std::int64_t seen = at.version - 1;
+    while (at.version <= last_version) {
+      std::int64_t version = at.version;
+      auto opened = OpenCommit(&version, last_version);
+      if (!opened.ok()) {
+        if (opened.error().kind() == ErrorKind::kNotFound &&
+            opened.error().condition() != "DELTA_MISSING_FILES_UNEXPECTED_VERSION") {
+          break;
+        }
+        return std::move(opened).error();
+      }
+      if (!*opened) {
+        break;
+      }
+      const VersionFiles& commit = **opened;
+      const auto count = static_cast<std::int64_t>(commit.files.size());
+      const std::int64_t first = version == at.version ? at.index + 1 : 0;
+      const std::int64_t last = version == end.version ? std::min(end.index, count - 1) : count - 1;
+      for (std::int64_t i = first; i <= last; ++i) {
+        files.push_back(&commit.files[static_cast<std::size_t>(i)]);
+      }
+      holders.push_back(*opened);
+      seen = version;
+      at = DeltaOffset{version + 1, -1, false};
+    }
+    if (seen < last_version) {
+      return Error(ErrorKind::kNotFound, "DELTA_STREAMING_TRAILING_COMMIT_MISSING",
+                   "The stream expected the commits up to version " + std::to_string(last_version) +
+                       " but the last one it found is " + std::to_string(seen) +
+                       ": commit files of the table were removed while the batch was planned.")
+          .With("expectedVersion", std::to_string(last_version))
+          .With("seenVersion", std::to_string(seen));
+    }
+  }
+  BatchInput input;
+  if (options_.exclude) {
+    std::erase_if(files, [&](const dl::AddFile* file) { return options_.exclude->Find(file->path); });
+  }
+  if (files.empty()) {
+    input.row_count = 0;
+    return input;
+  }
+  FLEUVE_ASSIGN(plan::FileScan scan, dl::MakeScan(metadata_));
+  scan.session_zone = context_.config.session_zone;
+  std::int64_t rows = 0;
+  for (const dl::AddFile* file : files) {
+    FLEUVE_ASSIGN(plan::ScanFile one, dl::MakeScanFile(scan, metadata_, *file, log_->location()));
+    const std::int64_t count = dl::NumRecords(*file);
+    rows = rows < 0 || count < 0 ? -1 : rows + count - (one.deleted_rows ? one.deleted_rows->count() : 0);
+    scan.files.push_back(std::move(one));
+  }
+  input.row_count = rows;
+  input.scan = std::make_shared<const plan::FileScan>(std::move(scan));
+  return input;
+}
+
+Result<void> DeltaSource::Commit(const Offset& end) {
+  FLEUVE_ASSIGN(const DeltaOffset offset, DeltaOffset::Parse(end, table_id_));
+  Forget(offset.version);
+  return {};
+}
+
+/// Files and bytes after `end`, up to the newest version known. For progress only: nothing here can fail a batch.
+void DeltaSource::CountBacklog(const DeltaOffset& end) {
+  std::int64_t files = 0;
+  std::int64_t bytes = 0;
+  const auto add = [&](const VersionFiles& version, std::int64_t from) {
+    const auto count = static_cast<std::int64_t>(version.files.size());
+    if (version.failure || from >= count) {
+      return;
+    }
+    if (!options_.exclude) {
+      files += count - from;
+      bytes += version.bytes_from[static_cast<std::size_t>(from)];
+      return;
+    }
+    for (std::int64_t i = from; i < count; ++i) {
+      const auto& file = version.files[static_cast<std::size_t>(i)];
+      if (!options_.exclude->Find(file.path)) {
+        ++files;
+        bytes += file.size;
+      }
+    }
+  };
+  std::int64_t version = end.version;
+  std::int64_t index = end.index;
+  if (snapshot_files_ && !snapshot_listed_) {
+    snapshot_listed_ = true;
+    newly_listed_ += static_cast<std::int64_t>(snapshot_files_->files.size());
+    listed_up_to_ = std::max(listed_up_to_, snapshot_files_version_);
+  }
+  if (end.is_starting) {
+    if (auto snapshot = SnapshotFiles(end.version); snapshot.ok()) {
+      add(**snapshot, end.index + 1);
+    }
+    ++version;
+    index = -1;
+  }
+  // Commits that the planning of this batch took count as listed now too.
+  for (const auto& [known, commit] : commits_) {
+    if (known > listed_up_to_ && known < version) {
+      newly_listed_ += static_cast<std::int64_t>(commit->files.size());
+      listed_up_to_ = known;
+    }
+  }
+  if (latest_known_ - version > kBacklogCommits) {
+    return;
+  }
+  for (; version <= latest_known_; ++version, index = -1) {
+    auto commit = CommitFiles(version);
+    if (!commit.ok()) {
+      continue;
+    }
+    if (version > listed_up_to_) {
+      newly_listed_ += static_cast<std::int64_t>((*commit)->files.size());
+      listed_up_to_ = version;
+    }
+    add(**commit, index + 1);
+  }
+  backlog_files_ = files;
+  backlog_bytes_ = bytes;
+  backlog_known_ = true;
+}
+
+std::map<std::string, std::string> DeltaSource::Metrics(const std::optional<Offset>&) {
+  if (!backlog_known_) {
+    return {};
+  }
+  return {{"numFilesOutstanding", std::to_string(backlog_files_)},
+          {"numBytesOutstanding", std::to_string(backlog_bytes_)},
+          {"numNewListedFiles", std::to_string(newly_listed_)},
+          {"backlogEndOffset", std::to_string(latest_known_)}};
+}
+
+bool DeltaSource::SetDataListener(std::function<void()> callback) {
+  watch_.reset();
+  if (listener_key_ != 0) {
+    log_->RemoveCommitListener(listener_key_);
+    listener_key_ = 0;
+  }
+  if (!callback) {
+    return false;
+  }
+  listener_key_ = log_->AddCommitListener([callback](std::int64_t) { callback(); });
+  if (!log_->location().store->is_local()) {
+    // Only this process sees the store: its own commits are all there are.
+    return true;
+  }
+  watch_ = WatchFolder(log_->location().path + "/_delta_log", /*recursive=*/false, [callback](const FolderEvent& event) {
+    if (event.path.empty() || IsCommitFile(event.path)) {
+      callback();
+    }
+  });
+  return watch_ != nullptr;
+}
+
+void DeltaSource::Stop() {
+  watch_.reset();
+  if (listener_key_ != 0) {
+    log_->RemoveCommitListener(listener_key_);
+    listener_key_ = 0;
+  }
+}
+
+}  // namespace fleuve::connectors::delta
