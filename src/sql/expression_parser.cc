@@ -555,10 +555,8 @@ bool Parser::IsQueryWord(std::size_t ahead) const {
 }
 
 bool Parser::IsQueryAhead(std::size_t ahead) const {
-  while (IsSymbol("(", ahead)) {
-    ++ahead;
-  }
-  return IsQueryWord(ahead);
+  const std::size_t index = std::min(at_ + ahead, tokens_.size() - 1);
+  return IsQueryWord(behind_parentheses_[index] - at_);
 }
 
 Result<Parser::Expr> Parser::MakeSubquery(pb::Subquery::Kind kind, Rel relation, const std::vector<Expr>& values) {

@@ -66,6 +66,11 @@ Result<void> Parser::Tokenize() {
   lexer.double_quoted_identifiers = options_.double_quoted_identifiers;
   lexer.escaped_string_literals = options_.escaped_string_literals;
   FLEUVE_ASSIGN(tokens_, Lex(text_, lexer));
+  behind_parentheses_.resize(tokens_.size());
+  for (std::size_t i = tokens_.size(); i-- > 0;) {
+    const bool open = tokens_[i].kind == TokenKind::kSymbol && tokens_[i].text == "(";
+    behind_parentheses_[i] = open ? behind_parentheses_[i + 1] : i;
+  }
   return {};
 }
 

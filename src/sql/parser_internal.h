@@ -296,6 +296,8 @@ class Parser {
   const ParserOptions& options_;
   google::protobuf::Arena* arena_;
   std::vector<Token> tokens_;
+  /// For each token the first one at or behind it that is no opening parenthesis.
+  std::vector<std::size_t> behind_parentheses_;
   std::size_t at_ = 0;
   int depth_ = 0;
   std::vector<std::vector<std::string>> lambda_scopes_;
