@@ -90,6 +90,8 @@ struct LogicalPlan {
   std::vector<ExprPtr> grouping;
   std::vector<ExprPtr> aggregates;
   JoinType join_type = JoinType::kInner;
+  /// kJoin: the right child refers to columns of the left one (`is_outer` attributes).
+  bool lateral = false;
   bool all = false;
   std::vector<AttributeId> keys;
   std::vector<SortKey> order_by;

@@ -5,6 +5,9 @@
 
 #include <cmath>
 
+// Clients of Spark 4.0 still fill the fields that later protocols call deprecated.
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
 namespace fleuve::plan {
 namespace {
 

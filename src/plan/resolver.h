@@ -86,6 +86,11 @@ class Resolver {
   virtual Result<std::shared_ptr<const spark::connect::Relation>> ParseQuery(const std::string& sql) = 0;
   /// Parses a `Relation.sql` with its named and positional arguments filled in.
   virtual Result<std::shared_ptr<const spark::connect::Relation>> ParseSql(const spark::connect::SQL& sql) = 0;
+  /// Runs an analyzed plan and returns its rows, for the few analyses that depend on data (pivot without values, ...).
+  virtual Result<std::vector<types::Value::List>> RunQuery(const PlanPtr& plan) {
+    (void)plan;
+    return Error::Unsupported("an analysis that has to run a query first");
+  }
   /// A function of the user; nullopt where there is none of this name. \param parts  one to three name parts.
   virtual Result<std::optional<SqlFunction>> ResolveFunction(const std::vector<std::string>& parts) {
     (void)parts;

@@ -1,0 +1,234 @@
+#include <proto/unpack.h>
+
+#include <algorithm>
+
+#include "plan/analyzer_internal.h"
+
+namespace fleuve::plan {
+namespace {
+
+using types::DataType;
+using types::TypeKind;
+
+bool HoldsMap(const DataType& type) {
+  switch (type.kind()) {
+    case TypeKind::kMap:
+      return true;
+    case TypeKind::kArray:
+      return HoldsMap(type.element());
+    case TypeKind::kStruct:
+      return std::any_of(type.fields().begin(), type.fields().end(),
+                         [](const types::StructField& field) { return HoldsMap(field.type); });
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+Result<void> CheckNoMaps(const PlanPtr& plan) {
+  for (const Attribute& attribute : plan->output) {
+    if (!attribute.hidden && HoldsMap(attribute.type)) {
+      return Error(ErrorKind::kInvalidArgument, "UNSUPPORTED_FEATURE.SET_OPERATION_ON_MAP_TYPE",
+                   "The feature is not supported: Cannot have MAP type columns in DataFrame which calls set operations "
+                   "(INTERSECT, EXCEPT, etc.), but the type of column " + QuoteParts({attribute.name}) + " is " +
+                       TypesSql(attribute.type) + ".")
+          .Family(ErrorFamily::kAnalysis)
+          .With("colName", QuoteParts({attribute.name}))
+          .With("dataType", TypesSql(attribute.type));
+    }
+  }
+  return {};
+}
+
+Result<PlanPtr> Analyzer::Filter(const PlanPtr& input, const sc::Expression& condition, bool is_having) {
+  PlanPtr below = input;
+  Result<std::vector<ExprPtr>> resolved = ResolveOver(below, {&condition});
+  if (!resolved.ok()) {
+    if (!is_having && resolved.error().condition() == "MISSING_GROUP_BY") {
+      return Error(ErrorKind::kInvalidArgument, "INVALID_WHERE_CONDITION",
+                   "The WHERE condition contains invalid expressions. Rewrite the query to avoid window functions, "
+                   "aggregate functions, and generator functions in the WHERE clause.");
+    }
+    return std::move(resolved).error();
+  }
+  std::vector<ExprPtr> exprs = *std::move(resolved);
+  if (HasWindow(exprs.front())) {
+    return Error(ErrorKind::kInvalidArgument, "INVALID_WHERE_CONDITION",
+                 "The WHERE condition " + exprs.front()->display +
+                     " contains invalid expressions. Rewrite the query to avoid window functions, aggregate functions, "
+                     "and generator functions in the WHERE clause.");
+  }
+  FLEUVE_ASSIGN(ExprPtr boolean, AsBoolean(exprs.front(), "Filter"));
+  PlanPtr filtered = MakeFilter(below, std::move(boolean));
+  return below == input ? filtered : Restore(filtered, input->output);
+}
+
+Result<PlanPtr> Analyzer::Having(const fleuve::pb::Having& having) {
+  PlanPtr input;
+  if (having.input().has_project()) {
+    PlanPtr below;
+    if (having.input().project().has_input()) {
+      FLEUVE_ASSIGN(below, Relation(having.input().project().input()));
+    } else {
+      auto one = std::make_shared<LogicalPlan>();
+      one->kind = PlanKind::kOneRow;
+      below = std::move(one);
+    }
+    FLEUVE_ASSIGN(input, SqlAggregateOver(std::move(below), having.input().project().expressions(), nullptr));
+  } else {
+    FLEUVE_ASSIGN(input, Relation(having.input()));
+  }
+  return Filter(input, having.condition(), true);
+}
+
+Result<PlanPtr> Analyzer::Sort(const sc::Sort& sort) {
+  FLEUVE_ASSIGN(PlanPtr input, Relation(sort.input()));
+  std::vector<const sc::Expression_SortOrder*> order;
+  for (const sc::Expression_SortOrder& key : sort.order()) {
+    order.push_back(&key);
+  }
+  return SortBy(std::move(input), order);
+}
+
+Result<PlanPtr> Analyzer::SortBy(PlanPtr input, const std::vector<const sc::Expression_SortOrder*>& order) {
+  std::vector<SortKey> keys;
+  std::vector<const sc::Expression*> expressions;
+  std::vector<std::size_t> open;
+  const auto set_direction = [](SortKey& key, sc::Expression_SortOrder::SortDirection direction,
+                                sc::Expression_SortOrder::NullOrdering nulls) {
+    key.ascending = direction != sc::Expression_SortOrder::SORT_DIRECTION_DESCENDING;
+    key.nulls_first = nulls == sc::Expression_SortOrder::SORT_NULLS_UNSPECIFIED
+                          ? key.ascending
+                          : nulls == sc::Expression_SortOrder::SORT_NULLS_FIRST;
+  };
+  for (const sc::Expression_SortOrder* source : order) {
+    SortKey key;
+    set_direction(key, source->direction(), source->null_ordering());
+    const sc::Expression& child = source->child();
+    if (child.has_extension()) {
+      const auto extension = fleuve::pb::Unpack<fleuve::pb::ExpressionExtension>(child.extension());
+      if (extension && extension->has_order_by_all()) {
+        set_direction(key, extension->order_by_all().direction(), extension->order_by_all().null_ordering());
+        for (const Attribute& attribute : input->output) {
+          if (!attribute.hidden) {
+            key.expr = AttributeExpr(attribute);
+            keys.push_back(key);
+          }
+        }
+        continue;
+      }
+    }
+    if (child.has_literal() && child.literal().has_integer()) {
+      std::vector<const Attribute*> visible;
+      for (const Attribute& attribute : input->output) {
+        if (!attribute.hidden) {
+          visible.push_back(&attribute);
+        }
+      }
+      const std::int64_t position = child.literal().integer();
+      if (position < 1 || position > static_cast<std::int64_t>(visible.size())) {
+        return Error(ErrorKind::kInvalidArgument, "ORDER_BY_POS_OUT_OF_RANGE",
+                     "ORDER BY position " + std::to_string(position) + " is not in select list (valid range is [1, " +
+                         std::to_string(visible.size()) + "]).")
+            .With("index", std::to_string(position))
+            .With("size", std::to_string(visible.size()));
+      }
+      key.expr = AttributeExpr(*visible[static_cast<std::size_t>(position - 1)]);
+      keys.push_back(std::move(key));
+      continue;
+    }
+    open.push_back(keys.size());
+    expressions.push_back(&child);
+    keys.push_back(std::move(key));
+  }
+  PlanPtr below = input;
+  FLEUVE_ASSIGN(std::vector<ExprPtr> exprs, ResolveOver(below, expressions));
+  FLEUVE_ASSIGN(below, ExtractWindows(std::move(below), exprs));
+  for (std::size_t i = 0; i < open.size(); ++i) {
+    keys[open[i]].expr = exprs[i];
+  }
+  for (const SortKey& key : keys) {
+    if (!IsOrderable(key.expr->type)) {
+      return Error(ErrorKind::kInvalidArgument, "DATATYPE_MISMATCH.INVALID_ORDERING_TYPE",
+                   "Cannot resolve \"" + key.expr->display +
+                       "\" due to data type mismatch: The `sortorder` does not support ordering on type " +
+                       TypesSql(key.expr->type) + ".")
+          .With("functionName", "`sortorder`")
+          .With("dataType", TypesSql(key.expr->type));
+    }
+  }
+  auto plan = std::make_shared<LogicalPlan>();
+  plan->kind = PlanKind::kSort;
+  plan->is_streaming = below->is_streaming;
+  plan->output = below->output;
+  plan->order_by = std::move(keys);
+  plan->children.push_back(below);
+  return below == input ? PlanPtr(std::move(plan)) : Restore(plan, input->output);
+}
+
+Result<PlanPtr> Analyzer::Deduplicate(const sc::Deduplicate& deduplicate) {
+  FLEUVE_ASSIGN(PlanPtr input, Relation(deduplicate.input()));
+  if (deduplicate.within_watermark()) {
+    if (input->is_streaming) {
+      return Error::Unsupported("dropDuplicatesWithinWatermark on a stream");
+    }
+    return Error(ErrorKind::kInvalidArgument, "UNSUPPORTED_FEATURE.FLEUVE",
+                 "dropDuplicatesWithinWatermark is not supported with batch DataFrames/DataSets")
+        .Family(ErrorFamily::kAnalysis);
+  }
+  auto plan = std::make_shared<LogicalPlan>();
+  plan->kind = PlanKind::kDistinct;
+  if (deduplicate.all_columns_as_keys() || deduplicate.column_names_size() == 0) {
+    input = WithoutHidden(input);
+    FLEUVE_TRY(CheckNoMaps(input));
+  } else {
+    for (const std::string& name : deduplicate.column_names()) {
+      bool found = false;
+      for (const Attribute& attribute : input->output) {
+        if (!attribute.hidden && EqualNames(attribute.name, name, config_.case_sensitive)) {
+          plan->keys.push_back(attribute.id);
+          found = true;
+        }
+      }
+      if (!found) {
+        std::string names;
+        for (const Attribute& attribute : input->output) {
+          if (!attribute.hidden) {
+            names += (names.empty() ? "" : ", ") + attribute.name;
+          }
+        }
+        return Error(ErrorKind::kInvalidArgument, "UNRESOLVED_COLUMN_AMONG_FIELD_NAMES",
+                     "Cannot resolve column name \"" + name + "\" among (" + names + ").")
+            .With("colName", name)
+            .With("fieldNames", names);
+      }
+    }
+  }
+  plan->is_streaming = input->is_streaming;
+  plan->output = input->output;
+  plan->children.push_back(std::move(input));
+  return PlanPtr(std::move(plan));
+}
+
+Result<PlanPtr> Analyzer::RepartitionByExpression(const sc::RepartitionByExpression& repartition) {
+  FLEUVE_ASSIGN(PlanPtr input, Relation(repartition.input()));
+  const Scope scope = ScopeOf(input);
+  for (const sc::Expression& expression : repartition.partition_exprs()) {
+    // Only checked: a result has one partition.
+    if (expression.has_sort_order()) {
+      FLEUVE_TRY(Expression(expression.sort_order().child(), scope));
+    } else {
+      FLEUVE_TRY(Expression(expression, scope));
+    }
+  }
+  auto plan = std::make_shared<LogicalPlan>();
+  plan->kind = PlanKind::kRepartition;
+  plan->is_streaming = input->is_streaming;
+  plan->output = input->output;
+  plan->shuffle = true;
+  plan->children.push_back(std::move(input));
+  return PlanPtr(std::move(plan));
+}
+
+}  // namespace fleuve::plan

@@ -1,0 +1,229 @@
+#include <algorithm>
+
+#include "plan/analyzer_internal.h"
+
+namespace fleuve::plan {
+
+using types::DataType;
+using types::TypeKind;
+
+Result<void> CheckNoMaps(const PlanPtr& plan);
+
+namespace {
+
+/// The type with every part nullable where either says so; the shapes are equal.
+DataType MergeNullability(const DataType& a, const DataType& b) { return a == b ? a : a.AsNullable(); }
+
+}  // namespace
+
+Result<PlanPtr> Analyzer::CastColumns(const PlanPtr& plan, const std::vector<DataType>& types) {
+  std::vector<ExprPtr> exprs;
+  std::vector<Attribute> output = plan->output;
+  bool changed = false;
+  for (std::size_t i = 0; i < output.size(); ++i) {
+    ExprPtr expr = AttributeExpr(output[i]);
+    if (!output[i].type.EqualsIgnoringNullability(types[i])) {
+      FLEUVE_ASSIGN(expr, MakeCast(expr, types[i], config_));
+      output[i].id = NewAttributeId();
+      output[i].type = expr->type;
+      output[i].nullable = expr->nullable;
+      output[i].qualifier.clear();
+      changed = true;
+    }
+    exprs.push_back(std::move(expr));
+  }
+  return changed ? MakeProject(plan, std::move(exprs), std::move(output)) : plan;
+}
+
+Result<std::vector<PlanPtr>> Analyzer::WidenInputs(std::vector<PlanPtr> inputs, const std::string& operation) {
+  const std::size_t width = inputs.front()->output.size();
+  for (std::size_t i = 1; i < inputs.size(); ++i) {
+    if (inputs[i]->output.size() != width) {
+      return Error(ErrorKind::kInvalidArgument, "NUM_COLUMNS_MISMATCH",
+                   operation + " can only be performed on inputs with the same number of columns, but the first input "
+                   "has " + std::to_string(width) + " columns and the " + (i == 1 ? "second" : std::to_string(i + 1)) +
+                       " input has " + std::to_string(inputs[i]->output.size()) + " columns.")
+          .With("operator", operation)
+          .With("firstNumColumns", std::to_string(width))
+          .With("invalidOrdinalNum", i == 1 ? "second" : std::to_string(i + 1))
+          .With("invalidNumColumns", std::to_string(inputs[i]->output.size()));
+    }
+  }
+  std::vector<DataType> wanted;
+  for (std::size_t column = 0; column < width; ++column) {
+    DataType type = inputs.front()->output[column].type;
+    for (std::size_t i = 1; i < inputs.size(); ++i) {
+      const DataType& other = inputs[i]->output[column].type;
+      if (type.EqualsIgnoringNullability(other)) {
+        type = MergeNullability(type, other);
+        continue;
+      }
+      const std::optional<DataType> wider = WiderType(type, other, config_);
+      if (!wider) {
+        return Error(ErrorKind::kInvalidArgument, "INCOMPATIBLE_COLUMN_TYPE",
+                     operation + " can only be performed on tables with compatible column types. The " +
+                         std::to_string(column + 1) + "th column of the " + (i == 1 ? "second" : std::to_string(i + 1)) +
+                         " table is " + TypesSql(other) + " type which is not compatible with " + TypesSql(type) +
+                         " at the same column of the first table.")
+            .With("operator", operation)
+            .With("columnOrdinalNumber", std::to_string(column + 1))
+            .With("tableOrdinalNumber", i == 1 ? "second" : std::to_string(i + 1))
+            .With("dataType1", TypesSql(other))
+            .With("dataType2", TypesSql(type))
+            .With("hint", "");
+      }
+      type = *wider;
+    }
+    wanted.push_back(std::move(type));
+  }
+  for (PlanPtr& input : inputs) {
+    FLEUVE_ASSIGN(input, CastColumns(input, wanted));
+  }
+  return inputs;
+}
+
+Result<PlanPtr> Analyzer::Union(std::vector<PlanPtr> inputs) {
+  FLEUVE_ASSIGN(inputs, WidenInputs(std::move(inputs), "UNION"));
+  auto plan = std::make_shared<LogicalPlan>();
+  plan->kind = PlanKind::kUnion;
+  plan->all = true;
+  plan->output = inputs.front()->output;
+  for (std::size_t i = 0; i < plan->output.size(); ++i) {
+    plan->output[i].qualifier.clear();
+    for (const PlanPtr& input : inputs) {
+      plan->output[i].nullable = plan->output[i].nullable || input->output[i].nullable;
+      plan->output[i].type = MergeNullability(plan->output[i].type, input->output[i].type);
+    }
+  }
+  for (const PlanPtr& input : inputs) {
+    plan->is_streaming = plan->is_streaming || input->is_streaming;
+  }
+  plan->children = std::move(inputs);
+  return PlanPtr(std::move(plan));
+}
+
+Result<PlanPtr> Analyzer::SetOperation(const sc::SetOperation& set) {
+  FLEUVE_ASSIGN(PlanPtr left, Relation(set.left_input()));
+  FLEUVE_ASSIGN(PlanPtr right, Relation(set.right_input()));
+  left = WithoutHidden(left);
+  right = WithoutHidden(right);
+  const char* name = set.set_op_type() == sc::SetOperation::SET_OP_TYPE_INTERSECT ? "INTERSECT"
+                     : set.set_op_type() == sc::SetOperation::SET_OP_TYPE_EXCEPT  ? "EXCEPT"
+                                                                                  : "UNION";
+  if (set.by_name()) {
+    std::vector<Attribute> missing_left;
+    std::vector<ExprPtr> exprs;
+    std::vector<Attribute> output;
+    std::vector<bool> used(right->output.size(), false);
+    const auto duplicate = [this](const PlanPtr& plan) -> Result<void> {
+      for (std::size_t i = 0; i < plan->output.size(); ++i) {
+        for (std::size_t j = 0; j < i; ++j) {
+          if (EqualNames(plan->output[i].name, plan->output[j].name, config_.case_sensitive)) {
+            return Error(ErrorKind::kInvalidArgument, "COLUMN_ALREADY_EXISTS",
+                         "The column " + QuoteParts({plan->output[i].name}) +
+                             " already exists. Choose another name or rename the existing column.")
+                .With("columnName", QuoteParts({plan->output[i].name}));
+          }
+        }
+      }
+      return {};
+    };
+    FLEUVE_TRY(duplicate(left));
+    FLEUVE_TRY(duplicate(right));
+    for (const Attribute& attribute : left->output) {
+      std::size_t i = 0;
+      while (i < right->output.size() && !EqualNames(right->output[i].name, attribute.name, config_.case_sensitive)) {
+        ++i;
+      }
+      if (i < right->output.size()) {
+        used[i] = true;
+        exprs.push_back(AttributeExpr(right->output[i]));
+        output.push_back(right->output[i]);
+        continue;
+      }
+      if (!set.allow_missing_columns()) {
+        std::string names;
+        for (const Attribute& other : right->output) {
+          names += (names.empty() ? "" : ", ") + other.name;
+        }
+        return Error(ErrorKind::kInvalidArgument, "UNRESOLVED_COLUMN_AMONG_FIELD_NAMES",
+                     "Cannot resolve column name \"" + attribute.name + "\" among (" + names + ").")
+            .With("colName", attribute.name)
+            .With("fieldNames", names);
+      }
+      exprs.push_back(MakeNull(attribute.type));
+      output.push_back(attribute);
+      output.back().id = NewAttributeId();
+      output.back().nullable = true;
+    }
+    std::vector<ExprPtr> left_exprs;
+    std::vector<Attribute> left_output = left->output;
+    for (const Attribute& attribute : left->output) {
+      left_exprs.push_back(AttributeExpr(attribute));
+    }
+    for (std::size_t i = 0; i < used.size(); ++i) {
+      if (used[i]) {
+        continue;
+      }
+      if (!set.allow_missing_columns()) {
+        return Error(ErrorKind::kInvalidArgument, "NUM_COLUMNS_MISMATCH",
+                     std::string(name) + " can only be performed on inputs with the same number of columns.")
+            .With("operator", name);
+      }
+      exprs.push_back(AttributeExpr(right->output[i]));
+      output.push_back(right->output[i]);
+      left_exprs.push_back(MakeNull(right->output[i].type));
+      left_output.push_back(right->output[i]);
+      left_output.back().id = NewAttributeId();
+      left_output.back().nullable = true;
+      left_output.back().qualifier.clear();
+    }
+    right = MakeProject(std::move(right), std::move(exprs), std::move(output));
+    if (left_output.size() != left->output.size()) {
+      left = MakeProject(std::move(left), std::move(left_exprs), std::move(left_output));
+    }
+  }
+  if (set.set_op_type() == sc::SetOperation::SET_OP_TYPE_UNION) {
+    FLEUVE_ASSIGN(PlanPtr all, Union({std::move(left), std::move(right)}));
+    if (!set.has_is_all() || set.is_all()) {
+      return all;
+    }
+    FLEUVE_TRY(CheckNoMaps(all));
+    auto distinct = std::make_shared<LogicalPlan>();
+    distinct->kind = PlanKind::kDistinct;
+    distinct->is_streaming = all->is_streaming;
+    distinct->output = all->output;
+    distinct->children.push_back(std::move(all));
+    return PlanPtr(std::move(distinct));
+  }
+  auto plan = std::make_shared<LogicalPlan>();
+  switch (set.set_op_type()) {
+    case sc::SetOperation::SET_OP_TYPE_INTERSECT:
+      plan->kind = PlanKind::kIntersect;
+      break;
+    case sc::SetOperation::SET_OP_TYPE_EXCEPT:
+      plan->kind = PlanKind::kExcept;
+      break;
+    default:
+      return Error::Unsupported("a set operation of type " + std::to_string(set.set_op_type()));
+  }
+  plan->all = set.is_all();
+  FLEUVE_ASSIGN(std::vector<PlanPtr> inputs,
+                WidenInputs({std::move(left), std::move(right)}, std::string(name) + (plan->all ? " ALL" : "")));
+  FLEUVE_TRY(CheckNoMaps(inputs[0]));
+  FLEUVE_TRY(CheckNoMaps(inputs[1]));
+  plan->is_streaming = inputs[0]->is_streaming || inputs[1]->is_streaming;
+  plan->output = inputs[0]->output;
+  for (std::size_t i = 0; i < plan->output.size(); ++i) {
+    Attribute& attribute = plan->output[i];
+    attribute.qualifier.clear();
+    attribute.type = MergeNullability(attribute.type, inputs[1]->output[i].type);
+    if (plan->kind == PlanKind::kIntersect) {
+      attribute.nullable = attribute.nullable && inputs[1]->output[i].nullable;
+    }
+  }
+  plan->children = std::move(inputs);
+  return PlanPtr(std::move(plan));
+}
+
+}  // namespace fleuve::plan
