@@ -6,6 +6,11 @@ namespace fleuve::engine {
 
 void RaiseError(const Error& error) { ThrowRowError(error); }
 
+bool IsCarried(const duckdb::ErrorData& error) {
+  // The mark that ThrowRowError puts into the text.
+  return error.RawMessage().find("fleuve-row-error:") != std::string::npos;
+}
+
 Error ToError(const duckdb::ErrorData& error) {
   if (auto carried = TakeRowError(error.RawMessage())) {
     return *std::move(carried);
@@ -16,6 +21,8 @@ Error ToError(const duckdb::ErrorData& error) {
     case duckdb::ExceptionType::OUT_OF_MEMORY:
       return Error(ErrorKind::kResourceExhausted, "FLEUVE_OUT_OF_MEMORY",
                    "The operation needs more memory or spill space than it may use: " + error.RawMessage());
+    case duckdb::ExceptionType::IO:
+      return Error(ErrorKind::kTransient, "FLEUVE_IO_ERROR", "Reading or writing a file failed: " + error.RawMessage());
     default:
       return Error::Internal(duckdb::Exception::ExceptionTypeToString(error.Type()) + ": " + error.RawMessage());
   }

@@ -33,6 +33,9 @@ inline void CheckOrRaise(const Result<void>& result) {
 /// and disk, else INTERNAL_ERROR with DuckDB's text.
 Error ToError(const duckdb::ErrorData& error);
 
+/// True where the DuckDB error carries an Error of ours.
+bool IsCarried(const duckdb::ErrorData& error);
+
 /// Runs `body`; a DuckDB (or any other) exception becomes an Error.
 template <typename Body>
 auto Guard(Body body) -> decltype(body()) {

@@ -24,12 +24,17 @@ const std::shared_ptr<Leaf>& RunState::LeafAt(std::int64_t number) const {
   return leaves_.at(static_cast<std::size_t>(number));
 }
 
-std::int64_t RunState::AddCall(plan::ExprPtr call) {
+std::int64_t RunState::AddCall(Call call) {
   calls_.push_back(std::move(call));
   return static_cast<std::int64_t>(calls_.size()) - 1;
 }
 
-const plan::ExprPtr& RunState::CallAt(std::int64_t number) const { return calls_.at(static_cast<std::size_t>(number)); }
+const Call& RunState::CallAt(std::int64_t number) const { return calls_.at(static_cast<std::size_t>(number)); }
+
+std::int64_t RunState::AddMetrics(MetricsRows rows) {
+  metrics_.push_back(std::make_unique<MetricsRows>(std::move(rows)));
+  return static_cast<std::int64_t>(metrics_.size()) - 1;
+}
 
 void RunState::CheckCancelled() const {
   if (token != nullptr && token->cancelled()) {

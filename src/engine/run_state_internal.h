@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "base/cancellation.h"
+#include "duckdb/common/types/column/column_data_collection.hpp"
+#include "duckdb/parser/parsed_expression.hpp"
 #include "engine/duckdb_pch.h"
 #include "engine/engine.h"
 #include "plan/logical_plan.h"
@@ -29,6 +31,35 @@ struct Leaf {
   const plan::FileScan& scan() const { return *node->scan; }
 };
 
+/// A lambda of a call as translated: its body refers to its parameters and to the captured columns by name.
+struct ParsedLambda {
+  duckdb::shared_ptr<duckdb::ParsedExpression> body;
+  /// Names of the body's inputs: parameters first, then captured columns; `table.column` or `column`.
+  std::vector<std::string> inputs;
+  std::vector<duckdb::LogicalType> input_types;
+  std::size_t parameter_count = 0;
+  /// Position of each captured column among the call's arguments.
+  std::vector<std::size_t> capture_arguments;
+};
+
+/// One use of a function of ours in the plan that runs.
+struct Call {
+  plan::ExprPtr expr;
+  /// Carriers that the arguments must have.
+  std::vector<duckdb::LogicalType> arguments;
+  std::vector<ParsedLambda> lambdas;
+};
+
+/// The rows that passed a kMetrics node, as far as its aggregates need them. Filled by one thread at a time.
+struct MetricsRows {
+  plan::PlanPtr node;
+  /// The attributes kept, in order; at least one column is kept (a constant where the aggregates need none).
+  std::vector<plan::Attribute> inputs;
+  /// Number of columns that pass; the kept ones follow them in the operator's input.
+  std::size_t passed = 0;
+  duckdb::unique_ptr<duckdb::ColumnDataCollection> rows;
+};
+
 /// Threads: filled by the thread that translates, read-only afterwards (but for the atomics).
 class RunState : public duckdb::ClientContextState {
  public:
@@ -39,9 +70,13 @@ class RunState : public duckdb::ClientContextState {
 
   std::int64_t AddLeaf(plan::PlanPtr node, bool counted);
   const std::shared_ptr<Leaf>& LeafAt(std::int64_t number) const;
-  std::int64_t AddCall(plan::ExprPtr call);
-  const plan::ExprPtr& CallAt(std::int64_t number) const;
+  std::int64_t AddCall(Call call);
+  const Call& CallAt(std::int64_t number) const;
   const std::deque<std::shared_ptr<Leaf>>& leaves() const { return leaves_; }
+
+  std::int64_t AddMetrics(MetricsRows rows);
+  MetricsRows& MetricsAt(std::int64_t number) { return *metrics_.at(static_cast<std::size_t>(number)); }
+  std::deque<std::unique_ptr<MetricsRows>>& metrics() { return metrics_; }
 
   /// For loops longer than 10 ms: raises kCancelled when the run shall end.
   void CheckCancelled() const;
@@ -51,7 +86,8 @@ class RunState : public duckdb::ClientContextState {
 
  private:
   std::deque<std::shared_ptr<Leaf>> leaves_;
-  std::deque<plan::ExprPtr> calls_;
+  std::deque<Call> calls_;
+  std::deque<std::unique_ptr<MetricsRows>> metrics_;
 };
 
 }  // namespace fleuve::engine

@@ -28,7 +28,7 @@ namespace fleuve::engine {
 /// Raises `error` out of a DuckDB callback. DuckDB carries only text, so the error is parked in a table of the process
 /// and the exception holds its number.
 [[noreturn]] void ThrowRowError(Error error);
-/// The parked error that the text of a DuckDB exception names, taken out of the table; nullopt where it names none.
+/// The parked error that the text of a DuckDB exception names, nullopt where it names none.
 std::optional<Error> TakeRowError(std::string_view duckdb_message);
 
 // ---- Scalar functions ----
