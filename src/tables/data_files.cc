@@ -415,7 +415,10 @@ Result<DataFiles> WriteDataFiles(const TableContext& context, const storage::Loc
   engine::ExecuteOptions run;
   run.token = context.token;
   run.session_zone = context.config.session_zone;
-  run.observer = std::make_shared<engine::RunObserver>();
+  run.observer = context.observer ? context.observer : std::make_shared<engine::RunObserver>();
+  if (context.on_prepared) {
+    context.on_prepared(prepared);
+  }
   FLEUVE_ASSIGN(const engine::WriteResult written, context.engine->WriteFiles(prepared, spec, run));
 
   const std::string root = spec.folder + "/";

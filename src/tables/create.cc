@@ -1,0 +1,275 @@
+#include "tables/create.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/bytes.h"
+#include "base/ids.h"
+#include "delta/skipping_internal.h"
+#include "delta/table_source.h"
+#include "delta/transaction.h"
+#include "tables/clustering_internal.h"
+#include "tables/data_files_internal.h"
+#include "tables/insert_columns_internal.h"
+#include "tables/rewrite_internal.h"
+#include "tables/schema_internal.h"
+#include "tables/write_options_internal.h"
+
+namespace fleuve::tables {
+
+using types::DataType;
+using types::StructField;
+
+namespace {
+
+std::string JsonList(const std::vector<std::string>& items) {
+  Json::Array array;
+  for (const std::string& item : items) {
+    array.emplace_back(item);
+  }
+  return Json(std::move(array)).Dump();
+}
+
+std::string JsonMap(const delta::StringMap& map) {
+  Json object(Json::Object{});
+  for (const auto& [key, value] : map) {
+    object.Set(key, Json(value));
+  }
+  return object.Dump();
+}
+
+/// What SQL's own rules say of a definition, before Delta's.
+Result<std::vector<std::string>> CheckDefinition(const types::Schema& schema, const std::vector<std::string>& partition_by) {
+  std::set<std::string> seen;
+  for (const StructField& field : schema.fields()) {
+    if (!seen.insert(AsciiLower(field.name)).second) {
+      return Error(ErrorKind::kInvalidArgument, "COLUMN_ALREADY_EXISTS",
+                   "The column `" + AsciiLower(field.name) + "` already exists. Choose another name.")
+          .With("columnName", "`" + AsciiLower(field.name) + "`");
+    }
+  }
+  std::vector<std::string> names;
+  for (const std::string& column : partition_by) {
+    const auto at = types::FieldIndex(schema, column);
+    if (!at) {
+      return Error(ErrorKind::kInvalidArgument, "COLUMN_NOT_DEFINED_IN_TABLE",
+                   "The partition column `" + column + "` is not defined in the table.")
+          .With("colName", "`" + column + "`");
+    }
+    const StructField& field = schema.fields()[*at];
+    if (field.type.IsNested() || field.type.Is(types::TypeKind::kVariant)) {
+      return Error(ErrorKind::kInvalidArgument, "INVALID_PARTITION_COLUMN_DATA_TYPE",
+                   "Cannot use " + field.type.Sql() + " for a partition column.")
+          .With("type", field.type.Sql());
+    }
+    names.push_back(field.name);
+  }
+  if (!names.empty() && names.size() == schema.fields().size()) {
+    return Error(ErrorKind::kInvalidArgument, "ALL_PARTITION_COLUMNS_NOT_ALLOWED",
+                 "Cannot use all columns for partition columns.");
+  }
+  return names;
+}
+
+bool SameSchema(const types::Schema& a, const types::Schema& b) {
+  if (a.fields().size() != b.fields().size()) {
+    return false;
+  }
+  for (std::size_t i = 0; i < a.fields().size(); ++i) {
+    if (a.fields()[i].name != b.fields()[i].name || a.fields()[i].nullable != b.fields()[i].nullable ||
+        !a.fields()[i].type.EqualsIgnoringNullability(b.fields()[i].type)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+Result<void> CheckExisting(const delta::Snapshot& snapshot, const CreateSpec& spec, const types::Schema& declared,
+                           const std::vector<std::string>& partition_by, const delta::StringMap& properties) {
+  if (spec.schema.fields().empty()) {
+    return {};
+  }
+  if (!SameSchema(delta::ReadSchemaOf(snapshot.schema()), delta::ReadSchemaOf(declared))) {
+    return Error(ErrorKind::kInvalidArgument, "DELTA_CREATE_TABLE_SCHEME_MISMATCH",
+                 "The declared schema is not that of the table at " + snapshot.location().path + ": declared " +
+                     declared.SimpleString() + ", there " + snapshot.schema().SimpleString())
+        .With("path", snapshot.location().path)
+        .With("specifiedSchema", declared.SimpleString())
+        .With("existingSchema", snapshot.schema().SimpleString())
+        .With("schemaDifferences", "");
+  }
+  if (partition_by != snapshot.metadata().partition_columns) {
+    return Error(ErrorKind::kInvalidArgument, "DELTA_CREATE_TABLE_WITH_DIFFERENT_PARTITIONING",
+                 "The declared partitioning is not that of the table at " + snapshot.location().path + ".")
+        .With("path", snapshot.location().path)
+        .With("specifiedColumns", Join(partition_by, ", "))
+        .With("existingColumns", Join(snapshot.metadata().partition_columns, ", "));
+  }
+  for (const auto& [key, value] : properties) {
+    const std::string* there = snapshot.Property(key);
+    if (!key.starts_with("delta.feature.") && (there == nullptr || *there != value)) {
+      return Error(ErrorKind::kInvalidArgument, "DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY",
+                   "The declared property " + key + " is not that of the table at " + snapshot.location().path + ".")
+          .With("path", snapshot.location().path);
+    }
+  }
+  return {};
+}
+
+bool HasDefaults(const types::Schema& schema) {
+  return std::any_of(schema.fields().begin(), schema.fields().end(),
+                     [](const StructField& f) { return FieldText(f, "CURRENT_DEFAULT") != nullptr; });
+}
+
+}  // namespace
+
+Result<types::Schema> CreateTable(const TableContext& context, const TableRef& table, const CreateSpec& spec) {
+  const delta::DeltaLogPtr log = context.logs->Open(table.location);
+  delta::SnapshotPtr snapshot;
+  if (auto latest = log->Latest(); latest.ok()) {
+    snapshot = *latest;
+  } else if (latest.error().condition() != "DELTA_TABLE_NOT_FOUND") {
+    return std::move(latest).error();
+  }
+  types::Schema declared = spec.schema;
+  std::vector<NamedColumn> columns;
+  bool narrows = false;
+  if (spec.query != nullptr) {
+    WriteSpec by_name;
+    FLEUVE_ASSIGN(columns, ResolveInputColumns(spec.query, nullptr, {}, by_name, context.config, &narrows));
+    std::vector<StructField> fields;
+    for (const plan::Attribute& attribute : spec.query->output) {
+      if (!attribute.hidden) {
+        fields.push_back(plan::FieldOf(attribute));
+      }
+    }
+    declared = DataType::Struct(std::move(fields));
+  }
+  FLEUVE_ASSIGN(const std::vector<std::string> partition_by, CheckDefinition(declared, spec.partition_by));
+  plan::Options given = spec.properties;
+  for (const auto& [key, value] : spec.options) {
+    if (AsciiLower(key).starts_with("delta.")) {
+      given.emplace(key, value);
+    }
+  }
+  FLEUVE_ASSIGN(const delta::StringMap properties, CheckProperties(given));
+  types::Schema schema = StoredSchema(declared, spec.query != nullptr);
+
+  if (snapshot != nullptr && !spec.replace) {
+    if (spec.query != nullptr) {
+      return Error(ErrorKind::kAlreadyExists, "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
+                   "There is a table at " + table.location.path + " already.")
+          .With("tableId", table.name)
+          .With("tableLocation", table.location.path);
+    }
+    FLEUVE_TRY(CheckExisting(*snapshot, spec, schema, partition_by, properties));
+    return delta::ReadSchemaOf(snapshot->schema());
+  }
+  if (snapshot == nullptr) {
+    const auto there = table.location.store->List(table.location.path);
+    if (there.ok()) {
+      const bool has_files = std::any_of(there->begin(), there->end(), [](const storage::ObjectMeta& meta) {
+        const std::string name = meta.path.substr(meta.path.rfind('/') + 1);
+        return !name.starts_with(".") && !name.starts_with("_");
+      });
+      if (has_files) {
+        return Error(ErrorKind::kAlreadyExists, "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION",
+                     "The folder " + table.location.path + " is not empty and holds no Delta table.")
+            .With("tableId", table.name)
+            .With("tableLocation", table.location.path);
+      }
+    }
+  }
+
+  delta::Metadata metadata;
+  metadata.id = snapshot == nullptr ? NewUuid() : snapshot->metadata().id;
+  metadata.created_time = context.logs->context().clock->NowMillis();
+  metadata.description = spec.comment;
+  metadata.configuration = DefaultProperties(context.config);
+  for (const auto& [key, value] : properties) {
+    delta::SetIn(metadata.configuration, key, value);
+  }
+  metadata.partition_columns = partition_by;
+  FLEUVE_TRY(CheckColumnNames(schema, delta::ColumnMappingMode(metadata) != "none"));
+  metadata.schema_string = SchemaText(schema);
+  FLEUVE_TRY(AssignColumnMapping(metadata, schema, true));
+  if (HasDefaults(schema) && delta::FindIn(metadata.configuration, "delta.feature.allowColumnDefaults") == nullptr &&
+      (snapshot == nullptr || !delta::HasFeature(snapshot->protocol(), "allowColumnDefaults"))) {
+    return Error(ErrorKind::kInvalidArgument, "WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED",
+                 "Column defaults need the table feature allowColumnDefaults: set the table property "
+                 "'delta.feature.allowColumnDefaults' = 'supported'.");
+  }
+  std::vector<delta::Action> actions;
+  if (!spec.cluster_by.empty()) {
+    FLEUVE_ASSIGN(delta::DomainMetadata domain, ClusteringDomain(schema, metadata, spec.cluster_by));
+    delta::SetIn(metadata.configuration, "delta.feature.clustering", "supported");
+    actions.emplace_back(std::move(domain));
+  } else if (snapshot != nullptr && snapshot->Domain("delta.clustering")) {
+    actions.emplace_back(delta::DomainMetadata{
+        "delta.clustering", "{\"clusteringColumns\":[],\"domainName\":\"delta.clustering\"}", false});
+  }
+
+  delta::Transaction transaction(log, snapshot);
+  const bool replaces = snapshot != nullptr;
+  if (replaces) {
+    transaction.ReadWholeTable();
+  }
+  FLEUVE_TRY(transaction.UpdateMetadata(metadata));
+  metadata = transaction.metadata();
+
+  DataFiles written;
+  if (spec.query != nullptr) {
+    FLEUVE_ASSIGN(const WriteOptions options, ReadWriteOptions(spec.options, context.config));
+    FLEUVE_ASSIGN(const plan::PlanPtr rows, FillColumns(spec.query, columns, schema, context.config));
+    FLEUVE_ASSIGN(const auto constraints, ConstraintsOf(metadata, schema, rows, context.config));
+    DataFileOptions files;
+    files.max_file_rows = options.max_records_per_file.value_or(0);
+    if (options.compression) {
+      files.compression = *options.compression;
+    }
+    FLEUVE_ASSIGN(written, WriteDataFiles(context, table.location, metadata, schema, rows, constraints, files));
+    for (const delta::AddFile& add : written.adds) {
+      actions.emplace_back(add);
+    }
+  }
+  std::int64_t removed = 0;
+  std::int64_t removed_bytes = 0;
+  if (replaces) {
+    const std::int64_t now = context.logs->context().clock->NowMillis();
+    snapshot->ForEachFile([&](const delta::AddFile& add) {
+      actions.emplace_back(RemovalOf(add, now, true));
+      ++removed;
+      removed_bytes += add.size;
+    });
+  }
+
+  delta::Operation operation;
+  operation.name = spec.operation;
+  Json parameters(Json::Object{});
+  parameters.Set("partitionBy", Json(JsonList(partition_by)));
+  parameters.Set("clusterBy", Json(JsonList(spec.cluster_by)));
+  parameters.Set("description", spec.comment ? Json(*spec.comment) : Json());
+  parameters.Set("isManaged", Json(table.is_managed ? "true" : "false"));
+  parameters.Set("properties", Json(JsonMap(metadata.configuration)));
+  operation.parameters = std::move(parameters);
+  if (spec.query != nullptr) {
+    operation.metrics = {{"numFiles", std::to_string(written.adds.size())}};
+    if (replaces) {
+      operation.metrics.emplace_back("numRemovedFiles", std::to_string(removed));
+      operation.metrics.emplace_back("numRemovedBytes", std::to_string(removed_bytes));
+    }
+    operation.metrics.emplace_back("numOutputRows", std::to_string(written.row_count));
+    operation.metrics.emplace_back("numOutputBytes", std::to_string(written.bytes));
+  }
+  FLEUVE_ASSIGN(const auto app, ReadAppTransaction(spec.options, context.config));
+  if (app) {
+    delta::SetTransaction txn = *app;
+    txn.last_updated = context.logs->context().clock->NowMillis();
+    actions.insert(actions.begin(), delta::Action(txn));
+  }
+  FLEUVE_TRY(transaction.Commit(std::move(actions), std::move(operation), written.files, written.folders));
+  log->WaitForBackground();
+  return delta::ReadSchemaOf(schema);
+}
+
+}  // namespace fleuve::tables
