@@ -56,8 +56,15 @@ Result<PlanPtr> Analyzer::Relation(const sc::Relation& relation) {
 
 Result<PlanPtr> Analyzer::RelationBody(const sc::Relation& relation) {
   switch (relation.rel_type_case()) {
-    case sc::Relation::kRead:
+    case sc::Relation::kRead: {
+      // One streaming DataFrame used twice is one source (a union with itself, say).
+      const auto known = relation.common().has_plan_id() ? plans_by_id_.find(relation.common().plan_id())
+                                                         : plans_by_id_.end();
+      if (relation.read().is_streaming() && known != plans_by_id_.end()) {
+        return FreshInstance(known->second.front());
+      }
       return Read(relation.read());
+    }
     case sc::Relation::kProject:
       return Project(relation.project());
     case sc::Relation::kFilter: {

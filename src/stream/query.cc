@@ -262,7 +262,7 @@ void MicroBatchQuery::Fail(Error error) {
   if (failure.cause_condition.starts_with("_LEGACY")) {
     failure.cause_condition.clear();
   }
-  failure.description = "org.apache.spark.sql.streaming.StreamingQueryException: " + cause +
+  failure.description = cause +
                         "\n=== Streaming Query ===\nIdentifier: " + PrettyId() +
                         "\nCurrent Committed Offsets: " + OffsetsText(false) +
                         "\nCurrent Available Offsets: " + OffsetsText(true) +
