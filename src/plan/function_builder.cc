@@ -21,6 +21,7 @@ const std::unordered_map<std::string, const Entry*>& Registry() {
         &functions::HashFunctions(),       &functions::DateTimeFunctions(),    &functions::IntervalFunctions(),
         &functions::AggregateFunctions(),  &functions::StatisticFunctions(),   &functions::WindowFunctions(),
         &functions::MiscFunctions(),       &functions::NestedFunctions(),
+        &functions::CollectionFunctions(), &functions::HigherOrderFunctions(), &functions::TextFormatFunctions(),
     };
     for (const Table* table : tables) {
       for (const Entry& entry : *table) {

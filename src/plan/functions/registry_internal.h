@@ -129,6 +129,9 @@ const Table& StatisticFunctions();
 const Table& WindowFunctions();
 const Table& MiscFunctions();
 const Table& NestedFunctions();
+const Table& CollectionFunctions();
+const Table& HigherOrderFunctions();
+const Table& TextFormatFunctions();
 
 /// Runs a table entry: counts arguments, coerces by signature or calls its builder.
 Result<ExprPtr> Run(const Entry& entry, const FunctionCall& source);

@@ -1,0 +1,453 @@
+#include <algorithm>
+#include <charconv>
+
+#include "base/bytes.h"
+#include "base/json.h"
+#include "plan/functions/registry_internal.h"
+#include "plan/scan.h"
+#include "sql/parser.h"
+
+namespace fleuve::plan::functions {
+
+using types::DataType;
+using types::StructField;
+using types::TypeKind;
+using types::Value;
+
+namespace {
+
+ExprPtr Shown(const Call& call, const ExprPtr& expr, std::string display) {
+  auto copy = std::make_shared<Expr>(*expr);
+  copy->display = std::move(display);
+  copy->context = call.source.context;
+  return copy;
+}
+
+/// The value of a literal, also under casts to string.
+const Value* ConstantOf(const ExprPtr& expr) {
+  const Expr* node = expr.get();
+  while (node->kind == ExprKind::kCast && node->type.IsString() && node->children[0]->type.IsString()) {
+    node = node->children[0].get();
+  }
+  return node->kind == ExprKind::kLiteral ? &node->value : nullptr;
+}
+
+/// The options that a map of constant strings holds.
+Result<Options> OptionsOf(Call& call, std::size_t i) {
+  Options options;
+  if (i >= call.size()) {
+    return options;
+  }
+  const ExprPtr& map = call.args[i];
+  const auto wrong_type = [&] {
+    return Error(ErrorKind::kInvalidArgument, "INVALID_OPTIONS.NON_STRING_TYPE",
+                 "Invalid options: A type of keys and values in `map()` must be string, but got \"" + map->type.Sql() +
+                     "\".")
+        .With("mapType", "\"" + map->type.Sql() + "\"");
+  };
+  if (!map->type.Is(TypeKind::kMap)) {
+    return Error(ErrorKind::kInvalidArgument, "INVALID_OPTIONS.NON_MAP_FUNCTION",
+                 "Invalid options: Must use the `map()` function for options.");
+  }
+  if (!map->type.key().IsString() || !map->type.value().IsString()) {
+    // An empty map has no types.
+    if (map->kind == ExprKind::kCall && map->children.size() <= 1) {
+      return options;
+    }
+    return wrong_type();
+  }
+  if (map->kind == ExprKind::kLiteral && !map->value.is_null()) {
+    for (const Value& entry : map->value.list()) {
+      if (!entry.list()[1].is_null()) {
+        options[entry.list()[0].text()] = entry.list()[1].text();
+      }
+    }
+    return options;
+  }
+  if (map->kind != ExprKind::kCall || map->function != "spark_map") {
+    return Error(ErrorKind::kInvalidArgument, "INVALID_OPTIONS.NON_MAP_FUNCTION",
+                 "Invalid options: Must use the `map()` function for options.");
+  }
+  for (std::size_t k = 0; k + 1 < map->children.size(); k += 2) {
+    const Value* key = ConstantOf(map->children[k]);
+    const Value* value = ConstantOf(map->children[k + 1]);
+    if (key == nullptr || value == nullptr || key->is_null()) {
+      return Error::Unsupported("options of " + call.name + " that are no constants");
+    }
+    if (!value->is_null()) {
+      options[key->text()] = value->text();
+    }
+  }
+  return options;
+}
+
+/// Options as one constant of the call: key, value, key, value, ...
+void HideOptions(Call& call, const Options& options) {
+  Value::List list;
+  for (const auto& [key, value] : options) {
+    list.push_back(Value(key));
+    list.push_back(Value(value));
+  }
+  call.Hidden(Value(std::move(list)), DataType::Array(DataType::String(), false));
+  call.Hidden(Value(call.config.session_zone), DataType::String());
+}
+
+/// A schema as text: DDL or the JSON that clients send.
+Result<DataType> SchemaFromText(const Call& call, const std::string& text) {
+  sql::ParserOptions options;
+  options.session_zone = call.config.session_zone;
+  const std::size_t start = text.find_first_not_of(" \t\n\r");
+  if (start != std::string::npos && (text[start] == '{' || text[start] == '"')) {
+    auto json = Json::Parse(text);
+    if (json.ok()) {
+      return DataType::FromJson(*json);
+    }
+  }
+  return sql::ParseSchema(text, options);
+}
+
+Result<DataType> SchemaOf(Call& call, std::size_t i) {
+  const Value* text = ConstantOf(call.args[i]);
+  if (text == nullptr || text->is_null() || !call.type(i).IsString()) {
+    return Error(ErrorKind::kInvalidArgument, "INVALID_SCHEMA.NON_STRING_LITERAL",
+                 "The input schema \"" + call.shown[i] +
+                     "\" is not a valid schema string. The input expression must be string literal and not null.")
+        .With("inputSchema", "\"" + call.shown[i] + "\"");
+  }
+  FLEUVE_ASSIGN(DataType type, SchemaFromText(call, text->text()));
+  return type.AsNullable();
+}
+
+Result<void> CheckMode(const Call& call, const Options& options) {
+  const std::string* mode = FindOption(options, "mode");
+  if (mode == nullptr || EqualsIgnoreAsciiCase(*mode, "PERMISSIVE") || EqualsIgnoreAsciiCase(*mode, "FAILFAST")) {
+    return {};
+  }
+  if (EqualsIgnoreAsciiCase(*mode, "DROPMALFORMED")) {
+    return Error(ErrorKind::kInvalidArgument, "PARSE_MODE_UNSUPPORTED",
+                 "The function `" + call.name + "` doesn't support the DROPMALFORMED mode. Acceptable modes are PERMISSIVE "
+                 "and FAILFAST.")
+        .With("funcName", "`" + call.name + "`")
+        .With("mode", "DROPMALFORMED");
+  }
+  return {};
+}
+
+bool IsFailFast(const Options& options) {
+  const std::string* mode = FindOption(options, "mode");
+  return mode != nullptr && EqualsIgnoreAsciiCase(*mode, "FAILFAST");
+}
+
+Result<ExprPtr> BuildFromJson(Call& call) {
+  const std::string display = "from_json(" + call.shown[0] + ")";
+  FLEUVE_ASSIGN(const DataType schema, SchemaOf(call, 1));
+  FLEUVE_ASSIGN(const Options options, OptionsOf(call, 2));
+  if (!call.type(0).IsString() && !call.type(0).Is(TypeKind::kVoid)) {
+    return call.Unexpected(0, "STRING");
+  }
+  if (!schema.Is(TypeKind::kStruct) && !schema.Is(TypeKind::kArray) && !schema.Is(TypeKind::kMap) &&
+      !schema.Is(TypeKind::kVariant)) {
+    return call.Mismatch("INVALID_JSON_SCHEMA", "Input schema \"" + schema.Sql() +
+                                                    "\" must be a struct, an array, a map or a variant.");
+  }
+  if (schema.Is(TypeKind::kMap) && !schema.key().IsString()) {
+    return call.Mismatch("INVALID_JSON_MAP_KEY_TYPE",
+                         "Input schema \"" + schema.Sql() + "\" can only contain STRING as a key type for a MAP.");
+  }
+  FLEUVE_TRY(CheckMode(call, options));
+  call.args.resize(1);
+  FLEUVE_TRY(call.To(0, DataType::String()));
+  HideOptions(call, options);
+  return Shown(call, call.Make("spark_from_json", schema, true, IsFailFast(options)), display);
+}
+
+Result<ExprPtr> BuildToJson(Call& call) {
+  const std::string display = "to_json(" + call.shown[0] + ")";
+  FLEUVE_ASSIGN(const Options options, OptionsOf(call, 1));
+  const DataType& type = call.type(0);
+  if (!type.Is(TypeKind::kStruct) && !type.Is(TypeKind::kArray) && !type.Is(TypeKind::kMap) &&
+      !type.Is(TypeKind::kVariant)) {
+    return call.Mismatch("INVALID_JSON_SCHEMA",
+                         "Input schema \"" + type.Sql() + "\" must be a struct, an array, a map or a variant.");
+  }
+  const bool nullable = call.args[0]->nullable;
+  call.args.resize(1);
+  HideOptions(call, options);
+  return Shown(call, call.Make("spark_to_json", DataType::String(), nullable), display);
+}
+
+// --------------------------------------------------------------------------------------------- inference of schemas
+
+DataType InferJsonType(const Json& value, bool primitives_as_string, bool prefers_decimal);
+
+DataType MergeTypes(const DataType& a, const DataType& b) {
+  if (a == b || b.Is(TypeKind::kVoid)) {
+    return a;
+  }
+  if (a.Is(TypeKind::kVoid)) {
+    return b;
+  }
+  if (a.Is(TypeKind::kArray) && b.Is(TypeKind::kArray)) {
+    return DataType::Array(MergeTypes(a.element(), b.element()));
+  }
+  if (a.Is(TypeKind::kStruct) && b.Is(TypeKind::kStruct)) {
+    std::vector<StructField> fields = a.fields();
+    for (const StructField& other : b.fields()) {
+      auto found = std::find_if(fields.begin(), fields.end(), [&](const StructField& f) { return f.name == other.name; });
+      if (found == fields.end()) {
+        fields.push_back(other);
+      } else {
+        found->type = MergeTypes(found->type, other.type);
+      }
+    }
+    std::sort(fields.begin(), fields.end(), [](const auto& x, const auto& y) { return x.name < y.name; });
+    return DataType::Struct(std::move(fields));
+  }
+  if (a.IsNumeric() && b.IsNumeric()) {
+    if (a.Is(TypeKind::kDouble) || b.Is(TypeKind::kDouble)) {
+      return DataType::Double();
+    }
+    const auto as_decimal = [](const DataType& t) { return t.Is(TypeKind::kDecimal) ? t : DataType::Decimal(20, 0); };
+    const DataType x = as_decimal(a);
+    const DataType y = as_decimal(b);
+    const int scale = std::max(x.scale(), y.scale());
+    const int range = std::max(x.precision() - x.scale(), y.precision() - y.scale());
+    return range + scale > 38 ? DataType::Double() : DataType::Decimal(range + scale, scale);
+  }
+  return DataType::String();
+}
+
+DataType InferJsonType(const Json& value, bool primitives_as_string, bool prefers_decimal) {
+  if (value.is_null()) {
+    return DataType::Void();
+  }
+  if (value.is_object()) {
+    std::vector<StructField> fields;
+    for (const auto& [name, member] : value.fields()) {
+      fields.push_back({name, InferJsonType(member, primitives_as_string, prefers_decimal), true, Json()});
+    }
+    std::sort(fields.begin(), fields.end(), [](const auto& x, const auto& y) { return x.name < y.name; });
+    return DataType::Struct(std::move(fields));
+  }
+  if (value.is_array()) {
+    DataType element;
+    for (const Json& item : value.items()) {
+      element = MergeTypes(element, InferJsonType(item, primitives_as_string, prefers_decimal));
+    }
+    return DataType::Array(element);
+  }
+  if (primitives_as_string || value.is_string()) {
+    return DataType::String();
+  }
+  if (value.is_bool()) {
+    return DataType::Boolean();
+  }
+  if (value.is_int()) {
+    return DataType::Long();
+  }
+  // The number's own text tells a large integer from a fraction.
+  const std::string text = value.Dump();
+  const std::size_t digits = text.size() - (text.starts_with('-') ? 1 : 0);
+  const bool whole = text.find_first_of(".eE") == std::string::npos;
+  if (whole && digits <= 38) {
+    return DataType::Decimal(static_cast<int>(digits), 0);
+  }
+  if (prefers_decimal) {
+    auto decimal = types::DecimalFromString(text);
+    if (decimal.ok()) {
+      std::string plain = types::DecimalToString(decimal->first, decimal->second);
+      int precision = 0;
+      for (char c : plain) {
+        precision += c >= '0' && c <= '9' ? 1 : 0;
+      }
+      return DataType::Decimal(std::min(38, std::max(precision, decimal->second)), decimal->second);
+    }
+  }
+  return DataType::Double();
+}
+
+/// Nothing known becomes a string; empty structs vanish.
+std::optional<DataType> Canonical(const DataType& type) {
+  if (type.Is(TypeKind::kVoid)) {
+    return DataType::String();
+  }
+  if (type.Is(TypeKind::kArray)) {
+    auto element = Canonical(type.element());
+    return element ? std::optional<DataType>(DataType::Array(*element)) : std::nullopt;
+  }
+  if (type.Is(TypeKind::kStruct)) {
+    std::vector<StructField> fields;
+    for (const StructField& field : type.fields()) {
+      if (field.name.empty()) {
+        continue;
+      }
+      if (auto inner = Canonical(field.type)) {
+        fields.push_back({field.name, *inner, true, Json()});
+      }
+    }
+    return fields.empty() ? std::nullopt : std::optional<DataType>(DataType::Struct(std::move(fields)));
+  }
+  return type;
+}
+
+Result<std::string> ConstantText(Call& call, std::size_t i) {
+  const Value* text = ConstantOf(call.args[i]);
+  if (text == nullptr || !call.type(i).IsString()) {
+    return call.Mismatch("NON_FOLDABLE_INPUT", "the input should be a foldable \"STRING\" expression; however, got \"" +
+                                                   call.shown[i] + "\".");
+  }
+  if (text->is_null()) {
+    return call.Mismatch("UNEXPECTED_NULL", "The input must not be null.");
+  }
+  return text->text();
+}
+
+Result<ExprPtr> BuildSchemaOfJson(Call& call) {
+  FLEUVE_ASSIGN(const std::string text, ConstantText(call, 0));
+  FLEUVE_ASSIGN(const Options options, OptionsOf(call, 1));
+  for (const auto& [key, value] : options) {
+    if (!EqualsIgnoreAsciiCase(key, "primitivesAsString") && !EqualsIgnoreAsciiCase(key, "prefersDecimal") &&
+        !EqualsIgnoreAsciiCase(key, "allowNumericLeadingZeros")) {
+      return Error::Unsupported("option " + key + " of schema_of_json");
+    }
+    if (EqualsIgnoreAsciiCase(key, "allowNumericLeadingZeros")) {
+      return Error::Unsupported("option allowNumericLeadingZeros of schema_of_json");
+    }
+  }
+  const auto flag = [&](const char* name) {
+    const std::string* value = FindOption(options, name);
+    return value != nullptr && EqualsIgnoreAsciiCase(*value, "true");
+  };
+  auto json = Json::Parse(text);
+  DataType type = DataType::String();
+  if (json.ok()) {
+    type = Canonical(InferJsonType(*json, flag("primitivesAsString"), flag("prefersDecimal")))
+               .value_or(DataType::Struct({}));
+  }
+  return Shown(call, MakeLiteral(Value(type.Sql()), DataType::String()), "schema_of_json(" + call.shown[0] + ")");
+}
+
+DataType InferCsvType(std::string_view text, const std::string& zone) {
+  if (text.empty()) {
+    return DataType::Void();
+  }
+  std::int64_t whole = 0;
+  const std::string_view digits = text.front() == '+' ? text.substr(1) : text;
+  auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), whole);
+  if (parsed.ec == std::errc() && parsed.ptr == digits.data() + digits.size()) {
+    return whole >= INT32_MIN && whole <= INT32_MAX ? DataType::Int() : DataType::Long();
+  }
+  if (parsed.ec == std::errc::result_out_of_range && digits.size() <= 38) {
+    return DataType::Decimal(static_cast<int>(digits.size() - (digits.front() == '-' ? 1 : 0)), 0);
+  }
+  char* end = nullptr;
+  const std::string copy(text);
+  const bool numeric = (text.front() >= '0' && text.front() <= '9') || text.front() == '.' || text.front() == '-' ||
+                       text.front() == '+';
+  (void)std::strtod(copy.c_str(), &end);
+  if ((numeric && end == copy.c_str() + copy.size()) || text == "NaN" || text == "Inf" || text == "-Inf") {
+    return DataType::Double();
+  }
+  if (text.size() == 10 && types::ParseDate(text)) {
+    return DataType::Date();
+  }
+  if (text.find(':') != std::string_view::npos && text.size() >= 16 && types::ParseTimestamp(text, zone)) {
+    return DataType::Timestamp();
+  }
+  if (EqualsIgnoreAsciiCase(text, "true") || EqualsIgnoreAsciiCase(text, "false")) {
+    return DataType::Boolean();
+  }
+  return DataType::String();
+}
+
+Result<ExprPtr> BuildSchemaOfCsv(Call& call) {
+  FLEUVE_ASSIGN(const std::string text, ConstantText(call, 0));
+  FLEUVE_ASSIGN(const Options options, OptionsOf(call, 1));
+  std::string separator = ",";
+  char quote = '"';
+  for (const auto& [key, value] : options) {
+    if ((EqualsIgnoreAsciiCase(key, "sep") || EqualsIgnoreAsciiCase(key, "delimiter")) && value.size() == 1) {
+      separator = value;
+    } else if (EqualsIgnoreAsciiCase(key, "quote") && value.size() == 1) {
+      quote = value[0];
+    } else {
+      return Error::Unsupported("option " + key + " of schema_of_csv");
+    }
+  }
+  std::vector<StructField> fields;
+  std::string field;
+  bool quoted = false;
+  const auto finish = [&] {
+    DataType type = InferCsvType(field, call.config.session_zone);
+    fields.push_back({"_c" + std::to_string(fields.size()), type.Is(TypeKind::kVoid) ? DataType::String() : type, true, Json()});
+    field.clear();
+  };
+  for (const char c : text) {
+    if (c == quote) {
+      quoted = !quoted;
+    } else if (c == separator[0] && !quoted) {
+      finish();
+    } else {
+      field.push_back(c);
+    }
+  }
+  finish();
+  return Shown(call, MakeLiteral(Value(DataType::Struct(std::move(fields)).Sql()), DataType::String()),
+               "schema_of_csv(" + call.shown[0] + ")");
+}
+
+// --------------------------------------------------------------------------------------------------------------- CSV
+
+Result<ExprPtr> BuildFromCsv(Call& call) {
+  const std::string display = "from_csv(" + call.shown[0] + ")";
+  FLEUVE_ASSIGN(const DataType schema, SchemaOf(call, 1));
+  FLEUVE_ASSIGN(const Options options, OptionsOf(call, 2));
+  if (!call.type(0).IsString() && !call.type(0).Is(TypeKind::kVoid)) {
+    return call.Unexpected(0, "STRING");
+  }
+  if (!schema.Is(TypeKind::kStruct)) {
+    return Error(ErrorKind::kInvalidArgument, "INVALID_SCHEMA.NON_STRUCT_TYPE",
+                 "The input schema is not a valid schema string. The input expression should be evaluated to struct type, "
+                 "but got \"" + schema.Sql() + "\".");
+  }
+  FLEUVE_TRY(CheckMode(call, options));
+  call.args.resize(1);
+  FLEUVE_TRY(call.To(0, DataType::String()));
+  HideOptions(call, options);
+  return Shown(call, call.Make("spark_from_csv", schema, true, true), display);
+}
+
+Result<ExprPtr> BuildToCsv(Call& call) {
+  const std::string display = "to_csv(" + call.shown[0] + ")";
+  FLEUVE_ASSIGN(const Options options, OptionsOf(call, 1));
+  if (!call.type(0).Is(TypeKind::kStruct)) {
+    return call.Unexpected(0, "STRUCT");
+  }
+  const bool nullable = call.args[0]->nullable;
+  call.args.resize(1);
+  HideOptions(call, options);
+  return Shown(call, call.Make("spark_to_csv", DataType::String(), nullable), display);
+}
+
+}  // namespace
+
+const Table& TextFormatFunctions() {
+  static const Table table = {
+      Scalar("from_json", 2, 3, BuildFromJson),
+      Scalar("to_json", 1, 2, BuildToJson),
+      Scalar("schema_of_json", 1, 2, BuildSchemaOfJson),
+      Simple("get_json_object", "spark_get_json_object", "ss>s", kNullable),
+      Simple("json_array_length", "spark_json_array_length", "s>i", kNullable),
+      Scalar("json_object_keys", 1, 1,
+             [](Call& call) -> Result<ExprPtr> {
+               FLEUVE_TRY(call.To(0, DataType::String()));
+               return call.Make("spark_json_object_keys", DataType::Array(DataType::String(), true), true);
+             }),
+      Scalar("from_csv", 2, 3, BuildFromCsv),
+      Scalar("to_csv", 1, 2, BuildToCsv),
+      Scalar("schema_of_csv", 1, 2, BuildSchemaOfCsv),
+  };
+  return table;
+}
+
+}  // namespace fleuve::plan::functions
