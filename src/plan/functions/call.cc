@@ -246,7 +246,7 @@ Signature ParseSignature(std::string_view text) {
       ++i;
       continue;
     }
-    Parameter p{c, optional};
+    Parameter p{c, optional, false, {}};
     ++i;
     if (i < text.size() && text[i] == '=') {
       ++i;

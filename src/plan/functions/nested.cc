@@ -97,6 +97,28 @@ Result<ExprPtr> BuildMap(Call& call) {
   return Shown(MakeCall("spark_map", call.args, DataType::Map(key, value, nullable), false, call.size() > 1), display);
 }
 
+/// array[index] (from 0) and map[key].
+Result<ExprPtr> BuildElement(Call& call) {
+  std::string display = call.shown[0] + "[" + call.shown[1] + "]";
+  const DataType container = call.type(0);
+  if (container.Is(TypeKind::kArray)) {
+    if (!call.type(1).IsIntegral()) {
+      if (!call.type(1).Is(TypeKind::kVoid)) {
+        return call.Unexpected(1, "INTEGRAL");
+      }
+    }
+    FLEUVE_TRY(call.Cast(1, DataType::Int()));
+    call.Hidden(Value(call.ansi()), DataType::Boolean());
+    return Shown(call.Make("spark_element", container.element(), true, call.ansi()), display);
+  }
+  if (!container.Is(TypeKind::kMap)) {
+    return call.Unexpected(0, "ARRAY\" or \"MAP");
+  }
+  FLEUVE_TRY(call.To(1, container.key()));
+  call.Hidden(Value(false), DataType::Boolean());
+  return Shown(call.Make("spark_element", container.value(), true), display);
+}
+
 }  // namespace
 
 const Table& NestedFunctions() {
@@ -106,6 +128,7 @@ const Table& NestedFunctions() {
       Scalar("array", 0, -1, BuildArray),
       Scalar("map", 0, -1, BuildMap),
       Scalar("create_map", 0, -1, BuildMap),
+      Scalar("[]", 2, 2, BuildElement),
   };
   return table;
 }

@@ -1,0 +1,22 @@
+# Our own DuckDB functions: their sources and what they link.
+set(ENGINE_FUNCTIONS_SOURCES
+  functions/aggregate_collect.cc
+  functions/aggregate_order.cc
+  functions/aggregate_sum.cc
+  functions/arithmetic.cc
+  functions/cast.cc
+  functions/conditional.cc
+  functions/dates.cc
+  functions/decimals.cc
+  functions/hashes.cc
+  functions/intervals.cc
+  functions/math.cc
+  functions/misc.cc
+  functions/nested.cc
+  functions/registry.cc
+  functions/strings.cc
+  functions/text_codecs.cc
+  functions/text_numbers.cc
+  functions/value_text.cc)
+find_package(OpenSSL REQUIRED)
+set(ENGINE_FUNCTIONS_LIBRARIES ICU::i18n ICU::uc ICU::data OpenSSL::Crypto ZLIB::ZLIB PkgConfig::re2)
