@@ -19,4 +19,4 @@ set(ENGINE_FUNCTIONS_SOURCES
   functions/text_numbers.cc
   functions/value_text.cc)
 find_package(OpenSSL REQUIRED)
-set(ENGINE_FUNCTIONS_LIBRARIES ICU::i18n ICU::uc ICU::data OpenSSL::Crypto ZLIB::ZLIB PkgConfig::re2)
+set(ENGINE_FUNCTIONS_LIBRARIES ICU::i18n ICU::uc ICU::data OpenSSL::Crypto ZLIB::ZLIB)
