@@ -34,5 +34,7 @@ endif()
 
 add_library(fleuve_warnings INTERFACE)
 target_compile_options(fleuve_warnings INTERFACE -Wall -Wextra -Werror
+  -Wno-deprecated-declarations # fields that older clients still send are marked deprecated
+ 
   $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized -Wno-restrict -Wno-array-bounds -Wno-stringop-overflow
   -Wno-dangling-pointer -Wno-free-nonheap-object>)
