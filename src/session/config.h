@@ -41,6 +41,8 @@ class Config {
 
   /// CANNOT_MODIFY_STATIC_CONFIG, CANNOT_MODIFY_CONFIG, INVALID_CONF_VALUE.* where Spark refuses.
   Result<void> Set(const std::string& key, const std::string& value);
+  /// What was set, known defaults left out.
+  std::optional<std::string> FindSet(const std::string& key) const;
   /// The value, or the known default; nullopt where there is neither.
   std::optional<std::string> Find(const std::string& key) const;
   /// As `Find`; SQL_CONF_NOT_FOUND (kNotFound) where there is neither.
@@ -54,6 +56,8 @@ class Config {
   /// What was set, without defaults, sorted by key.
   std::vector<std::pair<std::string, std::string>> All() const;
   bool IsModifiable(const std::string& key) const;
+  /// Takes over a value as another session had it, unchecked.
+  void Restore(const std::string& key, const std::string& value);
 
  private:
   mutable std::mutex mutex_;

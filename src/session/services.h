@@ -4,12 +4,16 @@
 /// What the process lends to its sessions. Filled by `main` (or a test) before the first session, then only read.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "base/clock.h"
 #include "base/resource_lease.h"
+#include "base/result.h"
+#include "plan/logical_plan.h"
 
 namespace fleuve::catalog {
 class Catalog;
@@ -17,17 +21,33 @@ class Catalog;
 namespace fleuve::connectors {
 class ConnectorRegistry;
 }
+namespace fleuve::delta {
+class LogRegistry;
+}
+namespace fleuve::engine {
+class Engine;
+}
 namespace fleuve::stream {
-class QueryManager;
+class Manager;
 }
 
 namespace fleuve::session {
 
+/// Views of `global_temp`, shared by all sessions. Threads: any, under `mutex`.
+struct GlobalViews {
+  std::mutex mutex;
+  /// Lower-case name to analyzed plan.
+  std::map<std::string, plan::PlanPtr> views;
+};
+
 struct Services {
   std::shared_ptr<catalog::Catalog> catalog;
-  std::shared_ptr<stream::QueryManager> queries;
-  std::shared_ptr<connectors::ConnectorRegistry> connectors;
+  std::shared_ptr<stream::Manager> queries;
+  std::shared_ptr<const connectors::ConnectorRegistry> connectors;
+  std::shared_ptr<delta::LogRegistry> logs;
   std::shared_ptr<ResourceBudget> budget;
+  /// A new instance for the batch queries of one session; called when it first runs something.
+  std::function<Result<std::shared_ptr<engine::Engine>>()> make_engine;
   Clock* clock = Clock::System();
   /// Absolute path of `spark.sql.warehouse.dir`.
   std::string warehouse;
@@ -37,6 +57,7 @@ struct Services {
   std::map<std::string, std::string> conf;
   /// What current_user() says.
   std::string user = "fleuve";
+  std::shared_ptr<GlobalViews> global_views = std::make_shared<GlobalViews>();
 };
 
 }  // namespace fleuve::session

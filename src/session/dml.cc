@@ -1,0 +1,302 @@
+#include "base/bytes.h"
+#include "columnar/ipc.h"
+#include "fleuve/plan.pb.h"
+#include "plan/analyzer.h"
+#include "plan/coercion.h"
+#include "proto/unpack.h"
+#include "session/executor_internal.h"
+#include "session/statement_internal.h"
+#include "session/table_plans_internal.h"
+#include "tables/modify.h"
+
+namespace fleuve::session {
+
+namespace sc = spark::connect;
+using types::DataType;
+using types::Value;
+
+Result<plan::PlanPtr> Executor::TableLeaf(const std::vector<std::string>& parts,
+                                          const std::optional<std::string>& alias, SessionResolver& resolver) {
+  FLEUVE_ASSIGN(const plan::ResolvedTable table, resolver.ResolveTable(parts, {}, false));
+  if (table.table == nullptr) {
+    return Error(ErrorKind::kInvalidArgument, "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE",
+                 "The statement expects a table but " + QuoteParts(parts) + " is a view.");
+  }
+  return LeafOf(table.table, alias ? std::vector<std::string>{*alias} : table.qualified_name);
+}
+
+Result<tables::TableRef> Executor::DeltaTarget(const std::vector<std::string>& parts, SessionResolver& resolver,
+                                               const std::string& what) {
+  if (resolver.FindTemporaryView(parts) != nullptr) {
+    return Error(ErrorKind::kInvalidArgument, "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE",
+                 "'" + what + "' expects a table but " + QuoteParts(parts) + " is a view.");
+  }
+  FLEUVE_ASSIGN(const TableTarget target, resolver.Target(parts, true));
+  if (target.row && target.row->kind == catalog::TableKind::kView) {
+    return Error(ErrorKind::kInvalidArgument, "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE",
+                 "'" + what + "' expects a table but " + QuoteParts(parts) + " is a view.");
+  }
+  if (target.provider != "delta") {
+    return Error(ErrorKind::kUnsupported, "UNSUPPORTED_FEATURE.TABLE_OPERATION",
+                 "The feature is not supported: Table " + QuoteParts(Split(target.display, '.')) + " does not support " +
+                     what + ".")
+        .Family(ErrorFamily::kAnalysis);
+  }
+  return RefOf(target);
+}
+
+Result<RowsResult> Executor::Insert(const pb::Insert& insert, SessionResolver& resolver) {
+  if (insert.has_directory()) {
+    return Error::Unsupported("INSERT OVERWRITE DIRECTORY");
+  }
+  if (!insert.replace_using().empty()) {
+    return Error::Unsupported("INSERT ... REPLACE USING");
+  }
+  if (insert.if_not_exists()) {
+    return Error::Unsupported("INSERT OVERWRITE ... IF NOT EXISTS");
+  }
+  FLEUVE_ASSIGN(const plan::PlanPtr input, AnalyzeWith(resolver, insert.query()));
+  if (input->is_streaming) {
+    return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_3102",
+                 "Queries with streaming sources must be executed with writeStream.start();");
+  }
+  std::vector<std::pair<std::string, std::optional<Value>>> partitions;
+  for (const auto& item : insert.partition().items()) {
+    std::optional<Value> value;
+    if (item.has_value()) {
+      FLEUVE_ASSIGN(const plan::ExprPtr expr,
+                    plan::AnalyzeExpression(item.value(), RowsLeaf(DataType::Struct({}), {}), resolver));
+      FLEUVE_ASSIGN(const plan::PlanPtr leaf, TableLeaf(PartsOf(insert.table()), std::nullopt, resolver));
+      const types::Schema schema = plan::SchemaOf(*leaf);
+      const auto index = types::FieldIndex(schema, item.column());
+      if (!index) {
+        return Error(ErrorKind::kInvalidArgument, "NON_PARTITION_COLUMN",
+                     "PARTITION clause cannot contain the non-partition column: " + types::QuoteIdentifier(item.column()) +
+                         ".")
+            .With("columnName", types::QuoteIdentifier(item.column()));
+      }
+      // The constant in the partition column's type, computed as any other expression.
+      FLEUVE_ASSIGN(const plan::ExprPtr cast,
+                    plan::MakeCast(expr, schema.fields()[*index].type, resolver.Config()));
+      plan::Attribute attribute;
+      attribute.id = plan::NewAttributeId();
+      attribute.name = item.column();
+      attribute.type = cast->type;
+      auto one = std::make_shared<plan::LogicalPlan>();
+      one->kind = plan::PlanKind::kOneRow;
+      FLEUVE_ASSIGN(const auto rows, CollectRows(plan::MakeProject(one, {cast}, {attribute})));
+      value = rows.at(0).at(0);
+    }
+    partitions.emplace_back(item.column(), std::move(value));
+  }
+  FLEUVE_TRY(InsertRows(PartsOf(insert.table()), resolver, input, [&](tables::WriteSpec* spec) {
+    spec->mode = insert.overwrite() || insert.has_replace_where() ? tables::SaveMode::kOverwrite
+                                                                  : tables::SaveMode::kAppend;
+    spec->match = insert.by_name() ? tables::ColumnMatch::kByName : tables::ColumnMatch::kByPosition;
+    spec->options = ToOptions(insert.options());
+    if (insert.schema_evolution()) {
+      spec->options["mergeSchema"] = "true";
+    }
+    spec->insert_columns.assign(insert.columns().begin(), insert.columns().end());
+    spec->static_partitions = partitions;
+    spec->is_insert = true;
+    if (insert.has_replace_where()) {
+      spec->replace_where = insert.replace_where_sql();
+    }
+  }));
+  return Nothing();
+}
+
+namespace {
+
+Result<std::vector<tables::Assignment>> AssignmentsOf(const google::protobuf::RepeatedPtrField<pb::Assignment>& list,
+                                                      const plan::PlanPtr& scope, SessionResolver& resolver) {
+  std::vector<tables::Assignment> assignments;
+  for (const pb::Assignment& item : list) {
+    if (item.value().has_extension()) {
+      const auto extension = pb::Unpack<pb::ExpressionExtension>(item.value().extension());
+      if (extension && extension->has_default_value()) {
+        return Error::Unsupported("DEFAULT as a value in UPDATE and MERGE");
+      }
+    }
+    tables::Assignment assignment;
+    assignment.path = PartsOf(item.column());
+    FLEUVE_ASSIGN(assignment.value, plan::AnalyzeExpression(item.value(), scope, resolver));
+    assignments.push_back(std::move(assignment));
+  }
+  return assignments;
+}
+
+/// Drops the qualifier that an assignment may carry: `t.x = ...` names column x of t.
+void DropQualifier(std::vector<tables::Assignment>* assignments, const plan::PlanPtr& target) {
+  for (tables::Assignment& assignment : *assignments) {
+    if (assignment.path.size() < 2 || target->output.empty()) {
+      continue;
+    }
+    const auto names = [&](const std::string& name) {
+      for (const plan::Attribute& attribute : target->output) {
+        if (EqualsIgnoreAsciiCase(attribute.name, name)) {
+          return true;
+        }
+      }
+      return false;
+    };
+    const std::vector<std::string>& qualifier = target->output[0].qualifier;
+    if (!names(assignment.path[0]) && !qualifier.empty() &&
+        EqualsIgnoreAsciiCase(assignment.path[0], qualifier.back())) {
+      assignment.path.erase(assignment.path.begin());
+    }
+  }
+}
+
+plan::PlanPtr BothSides(const plan::PlanPtr& left, const plan::PlanPtr& right) {
+  auto join = std::make_shared<plan::LogicalPlan>();
+  join->kind = plan::PlanKind::kJoin;
+  join->join_type = plan::JoinType::kInner;
+  join->children = {left, right};
+  join->output = left->output;
+  join->output.insert(join->output.end(), right->output.begin(), right->output.end());
+  return join;
+}
+
+}  // namespace
+
+Result<RowsResult> Executor::ModifyStatement(const pb::Command& command, SessionResolver& resolver) {
+  FLEUVE_ASSIGN(const tables::TableContext context, TablesContext());
+  if (command.has_truncate()) {
+    const pb::Truncate& truncate = command.truncate();
+    if (truncate.has_partition()) {
+      return Error::Unsupported("TRUNCATE TABLE ... PARTITION");
+    }
+    const std::vector<std::string> parts = PartsOf(truncate.table());
+    FLEUVE_ASSIGN(const tables::TableRef table, DeltaTarget(parts, resolver, "TRUNCATE TABLE"));
+    FLEUVE_ASSIGN(const plan::PlanPtr leaf, TableLeaf(parts, std::nullopt, resolver));
+    FLEUVE_TRY(tables::DeleteFrom(context, table, leaf, nullptr));
+    return Nothing();
+  }
+  if (command.has_delete_()) {
+    const pb::Delete& remove = command.delete_();
+    const std::vector<std::string> parts = PartsOf(remove.table());
+    FLEUVE_ASSIGN(const tables::TableRef table, DeltaTarget(parts, resolver, "DELETE"));
+    FLEUVE_ASSIGN(const plan::PlanPtr leaf,
+                  TableLeaf(parts, remove.has_alias() ? std::optional(remove.alias()) : std::nullopt, resolver));
+    plan::ExprPtr condition;
+    if (remove.has_condition()) {
+      FLEUVE_ASSIGN(condition, plan::AnalyzeExpression(remove.condition(), leaf, resolver));
+    }
+    return tables::DeleteFrom(context, table, leaf, condition);
+  }
+  const pb::Update& update = command.update();
+  const std::vector<std::string> parts = PartsOf(update.table());
+  FLEUVE_ASSIGN(const tables::TableRef table, DeltaTarget(parts, resolver, "UPDATE"));
+  FLEUVE_ASSIGN(const plan::PlanPtr leaf,
+                TableLeaf(parts, update.has_alias() ? std::optional(update.alias()) : std::nullopt, resolver));
+  plan::ExprPtr condition;
+  if (update.has_condition()) {
+    FLEUVE_ASSIGN(condition, plan::AnalyzeExpression(update.condition(), leaf, resolver));
+  }
+  FLEUVE_ASSIGN(auto assignments, AssignmentsOf(update.assignments(), leaf, resolver));
+  DropQualifier(&assignments, leaf);
+  return tables::UpdateTable(context, table, leaf, assignments, condition);
+}
+
+Result<RowsResult> Executor::Merge(const pb::Merge& merge, SessionResolver& resolver) {
+  const std::vector<std::string> parts = PartsOf(merge.table());
+  FLEUVE_ASSIGN(const tables::TableRef table, DeltaTarget(parts, resolver, "MERGE INTO TABLE"));
+  tables::MergeSpec spec;
+  FLEUVE_ASSIGN(spec.target, TableLeaf(parts, merge.has_alias() ? std::optional(merge.alias()) : std::nullopt, resolver));
+  FLEUVE_ASSIGN(spec.source, AnalyzeWith(resolver, merge.source()));
+  const plan::PlanPtr both = BothSides(spec.target, spec.source);
+  FLEUVE_ASSIGN(spec.condition, plan::AnalyzeExpression(merge.condition(), both, resolver));
+  spec.schema_evolution = merge.schema_evolution();
+  for (const pb::Merge::Clause& clause : merge.clauses()) {
+    tables::MergeClause out;
+    out.kind = clause.action() == pb::Merge::Clause::DELETE   ? tables::MergeClause::Kind::kDelete
+               : clause.action() == pb::Merge::Clause::UPDATE ? tables::MergeClause::Kind::kUpdate
+                                                              : tables::MergeClause::Kind::kInsert;
+    out.star = clause.star();
+    const plan::PlanPtr& scope = clause.when() == pb::Merge::Clause::MATCHED       ? both
+                                 : clause.when() == pb::Merge::Clause::NOT_MATCHED ? spec.source
+                                                                                   : spec.target;
+    if (clause.has_condition()) {
+      FLEUVE_ASSIGN(out.condition, plan::AnalyzeExpression(clause.condition(), scope, resolver));
+    }
+    FLEUVE_ASSIGN(out.assignments, AssignmentsOf(clause.assignments(), scope, resolver));
+    DropQualifier(&out.assignments, spec.target);
+    (clause.when() == pb::Merge::Clause::MATCHED       ? spec.matched
+     : clause.when() == pb::Merge::Clause::NOT_MATCHED ? spec.not_matched
+                                                       : spec.not_matched_by_source)
+        .push_back(std::move(out));
+  }
+  FLEUVE_ASSIGN(const tables::TableContext context, TablesContext());
+  return tables::MergeInto(context, table, spec);
+}
+
+Result<void> Executor::MergeCommand(const sc::MergeIntoTableCommand& command) {
+  SessionResolver resolver(state_);
+  FLEUVE_ASSIGN(const std::vector<std::string> parts, sql::ParseMultipartName(command.target_table_name()));
+  FLEUVE_ASSIGN(const tables::TableRef table, DeltaTarget(parts, resolver, "MERGE INTO TABLE"));
+  tables::MergeSpec spec;
+  FLEUVE_ASSIGN(spec.target, TableLeaf(parts, std::nullopt, resolver));
+  FLEUVE_ASSIGN(spec.source, AnalyzeWith(resolver, command.source_table_plan()));
+  const plan::PlanPtr both = BothSides(spec.target, spec.source);
+  FLEUVE_ASSIGN(spec.condition, plan::AnalyzeExpression(command.merge_condition(), both, resolver));
+  spec.schema_evolution = command.with_schema_evolution();
+  const auto clauses = [&](const google::protobuf::RepeatedPtrField<sc::Expression>& actions, const plan::PlanPtr& scope,
+                           std::vector<tables::MergeClause>* out) -> Result<void> {
+    for (const sc::Expression& action : actions) {
+      if (!action.has_merge_action()) {
+        return Error(ErrorKind::kInvalidArgument, "INTERNAL_ERROR", "A merge action is expected.");
+      }
+      const sc::MergeAction& merge = action.merge_action();
+      tables::MergeClause clause;
+      switch (merge.action_type()) {
+        case sc::MergeAction::ACTION_TYPE_DELETE:
+          clause.kind = tables::MergeClause::Kind::kDelete;
+          break;
+        case sc::MergeAction::ACTION_TYPE_INSERT:
+          clause.kind = tables::MergeClause::Kind::kInsert;
+          break;
+        case sc::MergeAction::ACTION_TYPE_INSERT_STAR:
+          clause.kind = tables::MergeClause::Kind::kInsert;
+          clause.star = true;
+          break;
+        case sc::MergeAction::ACTION_TYPE_UPDATE:
+          clause.kind = tables::MergeClause::Kind::kUpdate;
+          break;
+        case sc::MergeAction::ACTION_TYPE_UPDATE_STAR:
+          clause.kind = tables::MergeClause::Kind::kUpdate;
+          clause.star = true;
+          break;
+        default:
+          return Error(ErrorKind::kInvalidArgument, "INTERNAL_ERROR", "The merge action has no type.");
+      }
+      if (merge.has_condition()) {
+        FLEUVE_ASSIGN(clause.condition, plan::AnalyzeExpression(merge.condition(), scope, resolver));
+      }
+      for (const auto& item : merge.assignments()) {
+        tables::Assignment assignment;
+        if (item.key().has_unresolved_attribute()) {
+          FLEUVE_ASSIGN(assignment.path, sql::ParseMultipartName(item.key().unresolved_attribute().unparsed_identifier()));
+        } else if (item.key().has_expression_string()) {
+          FLEUVE_ASSIGN(assignment.path, sql::ParseMultipartName(item.key().expression_string().expression()));
+        } else {
+          return Error::Unsupported("a merge assignment whose key is no column name");
+        }
+        FLEUVE_ASSIGN(assignment.value, plan::AnalyzeExpression(item.value(), scope, resolver));
+        clause.assignments.push_back(std::move(assignment));
+      }
+      DropQualifier(&clause.assignments, spec.target);
+      out->push_back(std::move(clause));
+    }
+    return {};
+  };
+  FLEUVE_TRY(clauses(command.match_actions(), both, &spec.matched));
+  FLEUVE_TRY(clauses(command.not_matched_actions(), spec.source, &spec.not_matched));
+  FLEUVE_TRY(clauses(command.not_matched_by_source_actions(), spec.target, &spec.not_matched_by_source));
+  FLEUVE_ASSIGN(const tables::TableContext context, TablesContext());
+  FLEUVE_TRY(tables::MergeInto(context, table, spec));
+  return {};
+}
+
+}  // namespace fleuve::session

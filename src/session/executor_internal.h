@@ -1,0 +1,161 @@
+#pragma once
+
+/// \file
+/// Runs one plan of a client: queries, commands, SQL statements. Private to this room.
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "columnar/record_batch.h"
+#include "session/resolver_internal.h"
+#include "session/session_state_internal.h"
+#include "spark/connect/base.pb.h"
+#include "tables/context.h"
+#include "tables/write.h"
+
+namespace fleuve::pb {
+class Command;
+class CreateTable;
+class CreateView;
+class AlterTable;
+class Insert;
+class Merge;
+class Name;
+class Show;
+class DescribeTable;
+class PartitionSpec;
+class Property;
+}  // namespace fleuve::pb
+
+namespace fleuve::session {
+
+using tables::RowsResult;
+
+/// What a run gave.
+struct Collected {
+  types::Schema schema;
+  std::vector<columnar::RecordBatch> batches;
+};
+
+/// A table to be made.
+struct NewTable {
+  std::string provider;
+  /// As written; empty: a managed table.
+  std::string location;
+  /// Declared columns; ignored where `query` is set.
+  types::Schema schema;
+  std::vector<std::string> partition_by;
+  std::vector<std::string> cluster_by;
+  std::optional<std::string> comment;
+  plan::Options properties;
+  plan::Options options;
+  plan::PlanPtr query;
+  bool replace = false;
+  std::string operation = "CREATE TABLE";
+};
+
+/// Threads: the one of the operation, on a big stack.
+class Executor {
+ public:
+  /// \param operation  null for analysis alone.
+  Executor(SessionState& state, OperationPtr operation);
+
+  Result<Completion> Run(const spark::connect::Plan& plan);
+  Result<void> Analyze(const spark::connect::AnalyzePlanRequest& request,
+                       spark::connect::AnalyzePlanResponse* response);
+
+  // query.cc
+  Result<plan::PlanPtr> AnalyzeRelation(const spark::connect::Relation& relation);
+  Result<plan::PlanPtr> AnalyzeWith(SessionResolver& resolver, const spark::connect::Relation& relation);
+  Result<Collected> Collect(const plan::PlanPtr& plan);
+  Result<std::vector<types::Value::List>> CollectRows(const plan::PlanPtr& plan);
+  /// The text of show().
+  Result<std::string> ShowText(const plan::PlanPtr& plan, std::int64_t rows, std::int64_t truncate, bool vertical);
+
+  // statement.cc: one SQL statement that is no query.
+  Result<RowsResult> RunStatement(const pb::Command& command, SessionResolver& resolver);
+
+ private:
+  Result<void> RunRelation(const spark::connect::Relation& relation);
+  Result<void> StreamPlan(const plan::PlanPtr& plan);
+  Result<void> PutRows(const RowsResult& rows);
+  Result<RowsResult> ShowRows(const plan::PlanPtr& plan, std::int64_t rows, std::int64_t truncate, bool vertical,
+                              bool html);
+
+  // command.cc
+  Result<Completion> RunCommand(const spark::connect::Command& command);
+  Result<void> RunSqlCommand(const spark::connect::SqlCommand& command);
+  Result<void> CreateView(const spark::connect::CreateDataFrameViewCommand& command);
+  Result<void> Checkpoint(const spark::connect::CheckpointCommand& command);
+
+  // write.cc
+  Result<void> Write(const spark::connect::WriteOperation& write);
+  Result<void> WriteV2(const spark::connect::WriteOperationV2& write);
+  Result<void> WriteDelta(const tables::TableRef& table, const plan::PlanPtr& input, const tables::WriteSpec& spec);
+  Result<void> WriteFiles(const std::string& format, const std::string& path, const plan::PlanPtr& input,
+                          tables::SaveMode mode, const std::vector<std::string>& partition_by,
+                          const plan::Options& options);
+  Result<void> SaveAsTable(const std::vector<std::string>& parts, const std::string& provider,
+                           const plan::PlanPtr& input, tables::SaveMode mode,
+                           const std::optional<std::vector<std::string>>& partition_by,
+                           const std::vector<std::string>& cluster_by, const plan::Options& options);
+  /// Writes rows into a table that exists.
+  Result<void> InsertRows(const std::vector<std::string>& parts, SessionResolver& resolver, const plan::PlanPtr& input,
+                          const std::function<void(tables::WriteSpec*)>& fill);
+
+  // create.cc: the table's first commit or files, then its row in the catalog.
+  Result<void> MakeTable(const TableTarget& target, const NewTable& table);
+
+  // merge.cc
+  Result<void> MergeCommand(const spark::connect::MergeIntoTableCommand& command);
+
+  // streaming.cc
+  Result<void> StartStream(const spark::connect::WriteStreamOperationStart& start);
+  Result<void> QueryCommand(const spark::connect::StreamingQueryCommand& command);
+  Result<void> ManagerCommand(const spark::connect::StreamingQueryManagerCommand& command);
+  Result<Completion> BusCommand(const spark::connect::StreamingQueryListenerBusCommand& command);
+
+  // catalog_calls.cc
+  Result<RowsResult> RunCatalog(const spark::connect::Catalog& call);
+
+  // create.cc, alter.cc, show.cc, describe.cc, dml.cc, maintenance.cc, variables.cc
+  Result<RowsResult> CreateTable(const pb::CreateTable& create, SessionResolver& resolver);
+  Result<RowsResult> CreateViewStatement(const pb::CreateView& create, const std::string& text,
+                                         SessionResolver& resolver);
+  Result<RowsResult> AlterTable(const pb::AlterTable& alter, SessionResolver& resolver);
+  Result<RowsResult> DropTable(const std::vector<std::string>& parts, bool if_exists, bool view,
+                               SessionResolver& resolver);
+  Result<RowsResult> ShowStatement(const pb::Show& show, SessionResolver& resolver);
+  Result<RowsResult> Describe(const pb::DescribeTable& describe, SessionResolver& resolver);
+  Result<RowsResult> Insert(const pb::Insert& insert, SessionResolver& resolver);
+  Result<RowsResult> Merge(const pb::Merge& merge, SessionResolver& resolver);
+  Result<RowsResult> ModifyStatement(const pb::Command& command, SessionResolver& resolver);
+  Result<RowsResult> MaintenanceStatement(const pb::Command& command, SessionResolver& resolver);
+  Result<RowsResult> VariableStatement(const pb::Command& command, SessionResolver& resolver);
+
+  /// The Delta table that a statement changes; refuses other providers by name. \param what  for the refusal.
+  Result<tables::TableRef> DeltaTarget(const std::vector<std::string>& parts, SessionResolver& resolver,
+                                       const std::string& what);
+  Result<tables::TableContext> TablesContext();
+  /// The kTable leaf over a table as it is now.
+  Result<plan::PlanPtr> TableLeaf(const std::vector<std::string>& parts, const std::optional<std::string>& alias,
+                                  SessionResolver& resolver);
+
+  SessionState& state_;
+  const OperationPtr operation_;
+  const CancellationTokenPtr token_;
+  std::vector<std::shared_ptr<engine::Engine>> engines_;  ///< keeps what TablesContext points to
+};
+
+/// `key -> value` of a list of properties.
+plan::Options ToOptions(const google::protobuf::RepeatedPtrField<pb::Property>& properties);
+std::vector<std::string> PartsOf(const pb::Name& name);
+template <typename Map>
+plan::Options OptionsOf(const Map& map) {
+  return plan::Options(map.begin(), map.end());
+}
+
+}  // namespace fleuve::session

@@ -1,0 +1,528 @@
+#include "session/resolver_internal.h"
+
+#include <charconv>
+
+#include "base/bytes.h"
+#include "connectors/autoloader/auto_loader.h"
+#include "connectors/files/file_table.h"
+#include "connectors/sink.h"
+#include "plan/analyzer.h"
+#include "spark/connect/relations.pb.h"
+
+namespace fleuve::session {
+
+using plan::Options;
+using plan::ResolvedTable;
+
+namespace {
+
+constexpr int kMaxViewDepth = 100;
+
+bool IsTrue(const std::string* value) { return value != nullptr && EqualsIgnoreAsciiCase(*value, "true"); }
+
+/// `versionAsOf`, `timestampAsOf` of the options.
+Result<delta::TimeTravel> TravelOf(const Options& options, const std::string& zone) {
+  delta::TimeTravel when;
+  const std::string* version = plan::FindOption(options, "versionAsOf");
+  const std::string* timestamp = plan::FindOption(options, "timestampAsOf");
+  if (version != nullptr && timestamp != nullptr) {
+    return Error(ErrorKind::kInvalidArgument, "DELTA_ONEOF_IN_TIMETRAVEL",
+                 "Please either provide 'timestampAsOf' or 'versionAsOf' for time travel.");
+  }
+  if (version != nullptr) {
+    std::int64_t number = 0;
+    const auto [end, code] = std::from_chars(version->data(), version->data() + version->size(), number);
+    if (code != std::errc() || end != version->data() + version->size() || number < 0) {
+      return Error(ErrorKind::kInvalidArgument, "DELTA_ILLEGAL_OPTION",
+                   "Invalid value '" + *version + "' for option 'versionAsOf', must be a non-negative integer")
+          .With("name", "versionAsOf")
+          .With("input", *version)
+          .With("explain", "must be a non-negative integer");
+    }
+    when.version = number;
+  }
+  if (timestamp != nullptr) {
+    const auto micros = types::ParseTimestamp(*timestamp, zone);
+    if (!micros) {
+      return Error(ErrorKind::kInvalidArgument, "DELTA_TIMESTAMP_INVALID",
+                   "The provided timestamp (" + *timestamp + ") cannot be converted to a valid timestamp.")
+          .With("expr", *timestamp);
+    }
+    when.timestamp_ms = *micros >= 0 ? *micros / 1000 : (*micros - 999) / 1000;
+  }
+  return when;
+}
+
+/// Cuts `@v12` or `@yyyyMMddHHmmssSSS` off a table path and turns it into options.
+void SplitPathVersion(std::string* path, Options* options) {
+  const std::size_t at = path->rfind('@');
+  if (at == std::string::npos || plan::FindOption(*options, "versionAsOf") != nullptr ||
+      plan::FindOption(*options, "timestampAsOf") != nullptr) {
+    return;
+  }
+  const std::string suffix = path->substr(at + 1);
+  const bool version = suffix.size() > 1 && suffix[0] == 'v' &&
+                       suffix.find_first_not_of("0123456789", 1) == std::string::npos;
+  const bool time = suffix.size() == 17 && suffix.find_first_not_of("0123456789") == std::string::npos;
+  if (version) {
+    (*options)["versionAsOf"] = suffix.substr(1);
+  } else if (time) {
+    (*options)["timestampAsOf"] = suffix.substr(0, 4) + "-" + suffix.substr(4, 2) + "-" + suffix.substr(6, 2) + " " +
+                                  suffix.substr(8, 2) + ":" + suffix.substr(10, 2) + ":" + suffix.substr(12, 2) + "." +
+                                  suffix.substr(14, 3);
+  } else {
+    return;
+  }
+  path->resize(at);
+}
+
+Error SourceNotFound(const std::string& format) {
+  return Error(ErrorKind::kNotFound, "DATA_SOURCE_NOT_FOUND",
+               "Failed to find the data source: " + format + ". Make sure the provider name is correct and the package "
+                                                             "is properly registered and compatible with your Spark version.")
+      .With("provider", format);
+}
+
+}  // namespace
+
+std::string QuoteParts(const std::vector<std::string>& parts) {
+  std::vector<std::string> quoted;
+  for (const std::string& part : parts) {
+    quoted.push_back(types::QuoteIdentifier(part));
+  }
+  return Join(quoted, ".");
+}
+
+Error TableNotFound(const std::vector<std::string>& parts) {
+  return Error(ErrorKind::kNotFound, "TABLE_OR_VIEW_NOT_FOUND",
+               "The table or view " + QuoteParts(parts) +
+                   " cannot be found. Verify the spelling and correctness of the schema and catalog. If you did not "
+                   "qualify the name with a schema, verify the current_schema() output, or qualify the name with the "
+                   "correct schema and catalog. To tolerate the error on drop use DROP VIEW IF EXISTS or DROP TABLE IF "
+                   "EXISTS.")
+      .With("relationName", QuoteParts(parts));
+}
+
+plan::AnalysisConfig SessionResolver::Config() {
+  // One clock reading for the whole analysis.
+  if (!config_) {
+    config_ = state_.AnalysisSettings();
+    config_->current_database = database_;
+  }
+  return *config_;
+}
+
+sql::ParserOptions SessionResolver::ParserSettings() {
+  const session::Config& conf = state_.config();
+  sql::ParserOptions options;
+  options.session_zone = Config().session_zone;
+  options.timestamp_is_ltz = conf.GetOr("spark.sql.timestampType", "TIMESTAMP_LTZ") == "TIMESTAMP_LTZ";
+  options.double_quoted_identifiers = conf.GetBool("spark.sql.ansi.doubleQuotedIdentifiers");
+  options.escaped_string_literals = conf.GetBool("spark.sql.parser.escapedStringLiterals");
+  options.now_micros = Config().now_micros;
+  return options;
+}
+
+void SessionResolver::AddLocalView(const std::string& name, plan::PlanPtr plan) {
+  local_views_[AsciiLower(name)] = std::move(plan);
+}
+
+plan::PlanPtr SessionResolver::FindTemporaryView(const std::vector<std::string>& parts) {
+  if (parts.size() == 1) {
+    if (const auto found = local_views_.find(AsciiLower(parts[0])); found != local_views_.end()) {
+      return found->second;
+    }
+    return state_.FindView(parts[0]);
+  }
+  if (parts.size() == 2 && EqualsIgnoreAsciiCase(parts[0], "global_temp")) {
+    return state_.FindGlobalView(parts[1]);
+  }
+  return nullptr;
+}
+
+Result<TableTarget> SessionResolver::Target(const std::vector<std::string>& parts, bool must_exist) {
+  TableTarget target;
+  if (parts.empty() || parts.size() > 3) {
+    return parts.empty() ? TableNotFound({""}) : TableNotFound(parts);
+  }
+  if (parts.size() == 2 && parts[1].find('/') != std::string::npos) {
+    const std::string format = AsciiLower(parts[0]);
+    if (format == "delta" || connectors::files::IsFileFormat(format)) {
+      target.is_path = true;
+      target.provider = format;
+      FLEUVE_ASSIGN(target.location, storage::Resolve(parts[1]));
+      target.display = format + ".`" + parts[1] + "`";
+      return target;
+    }
+  }
+  std::vector<std::string> rest = parts;
+  if (rest.size() == 3) {
+    if (!EqualsIgnoreAsciiCase(rest[0], "spark_catalog")) {
+      if (must_exist) {
+        return TableNotFound(parts);
+      }
+      return Error(ErrorKind::kNotFound, "CATALOG_NOT_FOUND", "The catalog " + types::QuoteIdentifier(rest[0]) +
+                                                                  " not found.")
+          .With("catalogName", types::QuoteIdentifier(rest[0]));
+    }
+    rest.erase(rest.begin());
+  }
+  target.database = rest.size() == 2 ? AsciiLower(rest[0]) : database_;
+  target.name = AsciiLower(rest.back());
+  target.display = "spark_catalog." + target.database + "." + target.name;
+  auto row = state_.services().catalog->GetTable(target.database, target.name);
+  if (row.ok()) {
+    target.row = *row;
+    target.provider = AsciiLower(row->provider);
+    if (!row->location.empty()) {
+      FLEUVE_ASSIGN(target.location, storage::Resolve(row->location));
+    }
+    return target;
+  }
+  if (row.error().kind() != ErrorKind::kNotFound) {
+    return row.error();
+  }
+  if (must_exist) {
+    return TableNotFound(parts);
+  }
+  return target;
+}
+
+Result<plan::PlanPtr> SessionResolver::ExpandView(const catalog::Table& view) {
+  if (view_depth_ >= kMaxViewDepth) {
+    return Error(ErrorKind::kInvalidArgument, "VIEW_EXCEED_MAX_NESTED_DEPTH",
+                 "The depth of view `" + view.name + "` exceeds the maximum view resolution depth (100).");
+  }
+  SessionResolver inner(state_, view.view_database.empty() ? view.database : view.view_database);
+  inner.view_depth_ = view_depth_ + 1;
+  inner.config_ = config_;
+  FLEUVE_ASSIGN(auto relation, sql::ParseQuery(view.view_text, inner.ParserSettings()));
+  FLEUVE_ASSIGN(plan::PlanPtr plan, plan::Analyze(*relation, inner));
+  if (view.schema_json.empty()) {
+    return plan;
+  }
+  // The view keeps the names it was made with.
+  FLEUVE_ASSIGN(const Json json, Json::Parse(view.schema_json));
+  FLEUVE_ASSIGN(const types::DataType schema, types::DataType::FromJson(json));
+  std::vector<plan::Attribute> visible;
+  for (const plan::Attribute& attribute : plan->output) {
+    if (!attribute.hidden) {
+      visible.push_back(attribute);
+    }
+  }
+  if (visible.size() != schema.fields().size()) {
+    return Error(ErrorKind::kInvalidArgument, "INCOMPATIBLE_VIEW_SCHEMA_CHANGE",
+                 "The SQL query of view " + QuoteParts({"spark_catalog", view.database, view.name}) +
+                     " has an incompatible schema change: it gives " + std::to_string(visible.size()) +
+                     " columns instead of " + std::to_string(schema.fields().size()) + ".");
+  }
+  std::vector<plan::ExprPtr> exprs;
+  std::vector<plan::Attribute> output;
+  for (std::size_t i = 0; i < visible.size(); ++i) {
+    exprs.push_back(plan::MakeAttribute(visible[i]));
+    plan::Attribute renamed = visible[i];
+    renamed.id = plan::NewAttributeId();
+    renamed.name = schema.fields()[i].name;
+    renamed.metadata = schema.fields()[i].metadata;
+    renamed.qualifier.clear();
+    output.push_back(std::move(renamed));
+  }
+  return plan::MakeProject(plan, std::move(exprs), std::move(output));
+}
+
+Result<ResolvedTable> SessionResolver::OpenDelta(const storage::Location& location, const std::string& display,
+                                                 const Options& options, std::vector<std::string> qualified_name) {
+  FLEUVE_ASSIGN(const delta::TimeTravel when, TravelOf(options, Config().session_zone));
+  ResolvedTable resolved;
+  resolved.qualified_name = std::move(qualified_name);
+  const delta::DeltaLogPtr log = state_.services().logs->Open(location);
+  if (IsTrue(plan::FindOption(options, "readChangeFeed")) || IsTrue(plan::FindOption(options, "readChangeData"))) {
+    return Error::Unsupported("the option readChangeFeed for batch reads");
+  }
+  if (when.version || when.timestamp_ms) {
+    FLEUVE_ASSIGN(const delta::SnapshotPtr snapshot, delta::Travel(log, when));
+    resolved.table = std::make_shared<PinnedTable>(std::make_shared<delta::DeltaTable>(snapshot, display));
+    return resolved;
+  }
+  FLEUVE_ASSIGN(const delta::SnapshotPtr snapshot, log->Latest());
+  resolved.table = std::make_shared<delta::DeltaTable>(snapshot, display);
+  return resolved;
+}
+
+Result<ResolvedTable> SessionResolver::OpenStream(const std::string& format, const std::optional<types::Schema>& schema,
+                                                  const Options& options, std::vector<std::string> paths,
+                                                  std::vector<std::string> table_name) {
+  connectors::StreamRequest request;
+  request.format = AsciiLower(format);
+  request.schema = schema;
+  request.options = options;
+  request.paths = std::move(paths);
+  request.table_name = table_name;
+  connectors::SourceProvider* provider = state_.services().connectors->source(request.format);
+  if (provider == nullptr) {
+    if (state_.services().connectors->sink(request.format) != nullptr) {
+      return Error(ErrorKind::kUnsupported, "",
+                   "Data source " + format + " does not support streamed reading")
+          .Family(ErrorFamily::kUnsupportedOperation);
+    }
+    if (request.format == "kafka" || request.format == "socket" || request.format == "kinesis") {
+      return Error::Unsupported("the streaming source " + format);
+    }
+    return SourceNotFound(format);
+  }
+  ResolvedTable resolved;
+  FLEUVE_ASSIGN(resolved.stream, provider->Resolve(request, Config()));
+  resolved.qualified_name = std::move(table_name);
+  return resolved;
+}
+
+Result<ResolvedTable> SessionResolver::ResolveTable(const std::vector<std::string>& parts, const Options& options,
+                                                    bool is_streaming) {
+  if (plan::PlanPtr view = FindTemporaryView(parts); view != nullptr) {
+    ResolvedTable resolved;
+    FLEUVE_ASSIGN(resolved.view_plan, RefreshTables(state_, view));
+    if (is_streaming && !resolved.view_plan->is_streaming) {
+      return Error(ErrorKind::kInvalidArgument, "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE",
+                   "'readStream.table' expects a table but " + QuoteParts(parts) + " is a view over a batch query.");
+    }
+    resolved.qualified_name = parts;
+    return resolved;
+  }
+  FLEUVE_ASSIGN(TableTarget target, Target(parts, true));
+  if (target.is_path) {
+    if (target.provider == "delta") {
+      Options all = options;
+      std::string path = parts[1];
+      SplitPathVersion(&path, &all);
+      if (is_streaming) {
+        return OpenStream("delta", std::nullopt, all, {path}, {});
+      }
+      FLEUVE_ASSIGN(const storage::Location location, storage::Resolve(path));
+      FLEUVE_ASSIGN(const bool exists, state_.services().logs->Open(location)->Exists());
+      if (!exists) {
+        return Error(ErrorKind::kNotFound, "DELTA_TABLE_NOT_FOUND",
+                     "Delta table `" + path + "` doesn't exist.")
+            .With("tableName", "`" + path + "`");
+      }
+      return OpenDelta(location, "delta.`" + path + "`", all, {"spark_catalog", "delta", path});
+    }
+    if (is_streaming) {
+      return OpenStream(target.provider, std::nullopt, options, {parts[1]}, {});
+    }
+    return ResolveDataSource(target.provider, std::nullopt, options, {parts[1]}, {}, false);
+  }
+  const catalog::Table& row = *target.row;
+  std::vector<std::string> full = {"spark_catalog", target.database, target.name};
+  if (row.kind == catalog::TableKind::kView) {
+    ResolvedTable resolved;
+    FLEUVE_ASSIGN(resolved.view_plan, ExpandView(row));
+    resolved.qualified_name = std::move(full);
+    return resolved;
+  }
+  if (is_streaming) {
+    std::optional<types::Schema> schema;
+    if (target.provider != "delta" && !row.schema_json.empty()) {
+      FLEUVE_ASSIGN(const Json json, Json::Parse(row.schema_json));
+      FLEUVE_ASSIGN(schema, types::DataType::FromJson(json));
+    }
+    Options all = row.options;
+    for (const auto& [key, value] : options) {
+      all[key] = value;
+    }
+    return OpenStream(target.provider, schema, all, {row.location}, full);
+  }
+  if (target.provider == "delta") {
+    return OpenDelta(target.location, target.display, options, std::move(full));
+  }
+  connectors::files::FileReadRequest request;
+  request.format = target.provider;
+  if (!row.schema_json.empty()) {
+    FLEUVE_ASSIGN(const Json json, Json::Parse(row.schema_json));
+    FLEUVE_ASSIGN(request.schema, types::DataType::FromJson(json));
+  }
+  request.options = row.options;
+  for (const auto& [key, value] : options) {
+    request.options[key] = value;
+  }
+  request.paths = {row.location};
+  ResolvedTable resolved;
+  FLEUVE_ASSIGN(resolved.table, connectors::files::MakeFileTable(request, Config()));
+  resolved.qualified_name = std::move(full);
+  return resolved;
+}
+
+Result<ResolvedTable> SessionResolver::ResolveDataSource(const std::string& format,
+                                                         const std::optional<types::Schema>& schema,
+                                                         const Options& options, const std::vector<std::string>& paths,
+                                                         const std::vector<std::string>& predicates, bool is_streaming) {
+  const std::string name =
+      AsciiLower(format.empty() ? state_.config().GetOr("spark.sql.sources.default", "delta") : format);
+  if (!predicates.empty()) {
+    return Error::Unsupported("predicates of the data source " + name);
+  }
+  std::vector<std::string> all_paths = paths;
+  if (all_paths.empty()) {
+    if (const std::string* path = plan::FindOption(options, "path"); path != nullptr) {
+      all_paths.push_back(*path);
+    }
+  }
+  if (is_streaming) {
+    return OpenStream(name, schema, options, all_paths, {});
+  }
+  if (name == "delta") {
+    if (all_paths.size() != 1) {
+      return Error(ErrorKind::kInvalidArgument, "",
+                   all_paths.empty() ? "'path' is not specified" : "Delta tables are read from one path")
+          .Family(ErrorFamily::kIllegalArgument);
+    }
+    if (schema && !schema->fields().empty()) {
+      FLEUVE_ASSIGN(const storage::Location location, storage::Resolve(all_paths[0]));
+      FLEUVE_ASSIGN(const delta::SnapshotPtr snapshot, state_.services().logs->Open(location)->Latest());
+      if (!snapshot->schema().EqualsIgnoringNullability(*schema)) {
+        return Error(ErrorKind::kInvalidArgument, "DELTA_READ_SOURCE_SCHEMA_CONFLICT",
+                     "The schema given for the read differs from the schema of the Delta table.");
+      }
+    }
+    Options rest = options;
+    std::string path = all_paths[0];
+    SplitPathVersion(&path, &rest);
+    FLEUVE_ASSIGN(const storage::Location location, storage::Resolve(path));
+    FLEUVE_ASSIGN(const bool exists, state_.services().logs->Open(location)->Exists());
+    if (!exists) {
+      auto meta = location.store->Head(location.path);
+      if (!meta.ok() && meta.error().kind() == ErrorKind::kNotFound) {
+        return Error(ErrorKind::kNotFound, "PATH_NOT_FOUND",
+                     "Path does not exist: " + storage::ToFileUri(location.path) + ".")
+            .With("path", storage::ToFileUri(location.path));
+      }
+      return Error(ErrorKind::kNotFound, "DELTA_TABLE_NOT_FOUND", "Delta table `" + path + "` doesn't exist.")
+          .With("tableName", "`" + path + "`");
+    }
+    return OpenDelta(location, "delta.`" + path + "`", rest, {});
+  }
+  if (connectors::files::IsFileFormat(name)) {
+    connectors::files::FileReadRequest request;
+    request.format = name;
+    request.schema = schema;
+    request.options = options;
+    request.paths = all_paths;
+    ResolvedTable resolved;
+    FLEUVE_ASSIGN(resolved.table, connectors::files::MakeFileTable(request, Config()));
+    return resolved;
+  }
+  if (name == "cloudfiles") {
+    return connectors::autoloader::BatchReadRefused();
+  }
+  if (state_.services().connectors->source(name) != nullptr || name == "kafka" || name == "jdbc" || name == "rate") {
+    return Error::Unsupported("batch reads of the data source " + name);
+  }
+  return SourceNotFound(name);
+}
+
+Result<plan::PlanPtr> SessionResolver::ResolveCachedRelation(const std::string& id) {
+  if (plan::PlanPtr plan = state_.FindRelation(id); plan != nullptr) {
+    return plan;
+  }
+  return Error(ErrorKind::kNotFound, "INTERNAL_ERROR", "No DataFrame with id " + id + " is found.")
+      .With("message", "No DataFrame with id " + id + " is found.");
+}
+
+Result<std::string> SessionResolver::CachedArtifact(const std::string& hash) {
+  return state_.session().artifacts().CacheBytes(hash);
+}
+
+Result<std::shared_ptr<const spark::connect::Relation>> SessionResolver::ParseQuery(const std::string& sql) {
+  return sql::ParseQuery(sql, ParserSettings());
+}
+
+Result<sql::Statement> SessionResolver::ParseStatement(const spark::connect::SQL& sql) {
+  sql::ParserOptions options = ParserSettings();
+  std::vector<std::unique_ptr<spark::connect::Expression>> literals;
+  const auto keep = [&](const spark::connect::Expression::Literal& literal) {
+    literals.push_back(std::make_unique<spark::connect::Expression>());
+    *literals.back()->mutable_literal() = literal;
+    return literals.back().get();
+  };
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  for (const auto& [name, value] : sql.args()) {
+    options.named_parameters[name] = keep(value);
+  }
+  for (const auto& value : sql.pos_args()) {
+    options.positional_parameters.push_back(keep(value));
+  }
+#pragma GCC diagnostic pop
+  for (const auto& [name, value] : sql.named_arguments()) {
+    options.named_parameters[name] = &value;
+  }
+  for (const auto& value : sql.pos_arguments()) {
+    options.positional_parameters.push_back(&value);
+  }
+  return sql::ParseStatement(sql.query(), options);
+}
+
+Result<std::shared_ptr<const spark::connect::Relation>> SessionResolver::ParseSql(const spark::connect::SQL& sql) {
+  FLEUVE_ASSIGN(sql::Statement statement, ParseStatement(sql));
+  if (statement.query == nullptr) {
+    return Error::Unsupported("a SQL command inside a query");
+  }
+  return statement.query;
+}
+
+Result<std::optional<plan::SqlFunction>> SessionResolver::ResolveFunction(const std::vector<std::string>& parts) {
+  return state_.FindFunction(parts.back());
+}
+
+Result<std::optional<plan::SessionVariable>> SessionResolver::ResolveVariable(const std::vector<std::string>& parts) {
+  const bool qualified = parts.size() == 1 || (parts.size() == 2 && EqualsIgnoreAsciiCase(parts[0], "session")) ||
+                         (parts.size() == 3 && EqualsIgnoreAsciiCase(parts[0], "system") &&
+                          EqualsIgnoreAsciiCase(parts[1], "session"));
+  return qualified ? state_.FindVariable(parts.back()) : std::optional<plan::SessionVariable>();
+}
+
+Result<std::shared_ptr<const plan::TableSource>> RefreshTable(SessionState& state,
+                                                              const std::shared_ptr<const plan::TableSource>& table) {
+  const auto delta_table = std::dynamic_pointer_cast<const delta::DeltaTable>(table);
+  if (delta_table == nullptr) {
+    return table;
+  }
+  FLEUVE_ASSIGN(const delta::SnapshotPtr latest,
+                state.services().logs->Open(delta_table->snapshot()->location())->Latest());
+  if (latest == delta_table->snapshot()) {
+    return table;
+  }
+  if (!latest->schema().EqualsIgnoringNullability(delta_table->schema())) {
+    return Error(ErrorKind::kInvalidArgument, "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
+                 "The schema of your Delta table " + delta_table->name() +
+                     " has changed in an incompatible way since your DataFrame or DeltaTable object was created. Please "
+                     "redefine your DataFrame or DeltaTable object.")
+        .With("schemaDiff", latest->schema().SimpleString());
+  }
+  return std::shared_ptr<const plan::TableSource>(std::make_shared<delta::DeltaTable>(latest, delta_table->name()));
+}
+
+Result<plan::PlanPtr> RefreshTables(SessionState& state, const plan::PlanPtr& plan) {
+  std::optional<Error> failure;
+  plan::PlanPtr refreshed = plan::RewritePlan(plan, [&](const plan::PlanPtr& node) -> plan::PlanPtr {
+    if (node->kind != plan::PlanKind::kTable || failure) {
+      return nullptr;
+    }
+    auto table = RefreshTable(state, node->table);
+    if (!table.ok()) {
+      failure = table.error();
+      return nullptr;
+    }
+    if (*table == node->table) {
+      return nullptr;
+    }
+    auto copy = std::make_shared<plan::LogicalPlan>(*node);
+    copy->table = *table;
+    return copy;
+  });
+  if (failure) {
+    return *failure;
+  }
+  return refreshed;
+}
+
+}  // namespace fleuve::session

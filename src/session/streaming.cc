@@ -1,0 +1,284 @@
+#include "base/bytes.h"
+#include "connectors/files/file_table.h"
+#include "connectors/sink.h"
+#include "plan/analyzer.h"
+#include "session/executor_internal.h"
+#include "session/plan_text_internal.h"
+#include "session/table_plans_internal.h"
+#include "stream/manager.h"
+#include "stream/query.h"
+
+namespace fleuve::session {
+
+namespace sc = spark::connect;
+
+namespace {
+
+Error NotAStream() {
+  return Error(ErrorKind::kInvalidArgument, "WRITE_STREAM_NOT_ALLOWED",
+               "`writeStream` can be called only on streaming Dataset/DataFrame.");
+}
+
+Result<stream::TriggerSpec> TriggerOf(const sc::WriteStreamOperationStart& start) {
+  stream::TriggerSpec trigger;
+  switch (start.trigger_case()) {
+    case sc::WriteStreamOperationStart::kProcessingTimeInterval: {
+      FLEUVE_ASSIGN(trigger.interval_ms, stream::ParseTriggerInterval(start.processing_time_interval()));
+      return trigger;
+    }
+    case sc::WriteStreamOperationStart::kAvailableNow:
+      trigger.kind = stream::TriggerKind::kAvailableNow;
+      return trigger;
+    case sc::WriteStreamOperationStart::kOnce:
+      trigger.kind = stream::TriggerKind::kOnce;
+      return trigger;
+    case sc::WriteStreamOperationStart::kContinuousCheckpointInterval:
+      return Error::Unsupported("the continuous trigger");
+    case sc::WriteStreamOperationStart::kRealTimeBatchDuration:
+      return Error::Unsupported("the real-time trigger");
+    case sc::WriteStreamOperationStart::TRIGGER_NOT_SET:
+      break;
+  }
+  return trigger;
+}
+
+void FillId(const stream::Query& query, sc::StreamingQueryInstanceId* id) {
+  id->set_id(query.id());
+  id->set_run_id(query.run_id());
+}
+
+}  // namespace
+
+Result<void> Executor::StartStream(const sc::WriteStreamOperationStart& start) {
+  if (start.has_foreach_batch()) {
+    return Error::Unsupported("foreachBatch");
+  }
+  if (start.has_foreach_writer()) {
+    return Error::Unsupported("foreach");
+  }
+  SessionResolver resolver(state_);
+  stream::QueryRequest request;
+  FLEUVE_ASSIGN(request.plan, AnalyzeWith(resolver, start.input()));
+  if (!request.plan->is_streaming) {
+    return NotAStream();
+  }
+  FLEUVE_ASSIGN(request.trigger, TriggerOf(start));
+  connectors::SinkSpec& sink = request.sink;
+  FLEUVE_ASSIGN(sink.output_mode, stream::ParseOutputMode(start.output_mode()));
+  sink.format = AsciiLower(start.format().empty() ? state_.config().GetOr("spark.sql.sources.default", "delta")
+                                                  : start.format());
+  sink.options = OptionsOf(start.options());
+  sink.partition_by.assign(start.partitioning_column_names().begin(), start.partitioning_column_names().end());
+  sink.cluster_by.assign(start.clustering_column_names().begin(), start.clustering_column_names().end());
+  sink.path = start.path();
+  if (sink.path.empty()) {
+    if (const std::string* path = plan::FindOption(sink.options, "path"); path != nullptr) {
+      sink.path = *path;
+    }
+  }
+  if (!start.query_name().empty()) {
+    request.name = start.query_name();
+  }
+  request.config = state_.FrozenSettings();
+  request.session_key = state_.session().key().ToString();
+  const auto session = state_.session().weak_from_this();
+  request.hooks.publish_view = [session](const std::string& name, std::shared_ptr<const plan::TableSource> table) {
+    const auto alive = session.lock();
+    if (alive != nullptr) {
+      alive->state().PutView(name, LeafOf(std::move(table), {}));
+    }
+    return Result<void>();
+  };
+  request.hooks.show_text = [session](const plan::PlanPtr& plan, std::int64_t rows,
+                                      std::int64_t truncate) -> Result<std::string> {
+    const auto alive = session.lock();
+    if (alive == nullptr) {
+      return Error::Cancelled("the session has ended");
+    }
+    return Executor(alive->state(), nullptr).ShowText(plan, rows, truncate, false);
+  };
+  request.refresh_table = [session](const std::shared_ptr<const plan::TableSource>& table)
+      -> Result<std::shared_ptr<const plan::TableSource>> {
+    const auto alive = session.lock();
+    if (alive == nullptr) {
+      return Error::Cancelled("the session has ended");
+    }
+    return RefreshTable(alive->state(), table);
+  };
+  request.explain = [](const plan::PlanPtr& plan, bool extended) {
+    return ExplainText(plan, plan, extended ? "extended" : "simple");
+  };
+  if (start.has_table_name()) {
+    FLEUVE_ASSIGN(const std::vector<std::string> parts, sql::ParseMultipartName(start.table_name()));
+    if (resolver.FindTemporaryView(parts) != nullptr) {
+      return Error(ErrorKind::kInvalidArgument, "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE",
+                   "'writeStream' expects a table but " + QuoteParts(parts) + " is a view.");
+    }
+    FLEUVE_ASSIGN(TableTarget target, resolver.Target(parts, false));
+    if (target.row && target.row->kind == catalog::TableKind::kView) {
+      return Error(ErrorKind::kInvalidArgument, "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE",
+                   "'writeStream' expects a table but " + QuoteParts(parts) + " is a view.");
+    }
+    if (!target.is_path && !target.row) {
+      // The plan must be one that can run before a table is made for it.
+      FLEUVE_TRY(plan::CheckStreaming(request.plan, sink.output_mode));
+      NewTable table;
+      table.provider = sink.format;
+      table.location = sink.path;
+      table.schema = plan::SchemaOf(*request.plan).AsNullable();
+      table.partition_by = sink.partition_by;
+      table.cluster_by = sink.cluster_by;
+      FLEUVE_TRY(MakeTable(target, table));
+      FLEUVE_ASSIGN(target, resolver.Target(parts, true));
+    } else if (target.provider != sink.format && !start.format().empty()) {
+      return Error(ErrorKind::kInvalidArgument, "INVALID_STREAMING_SINK_FORMAT",
+                   "The input source(" + sink.format + ") is different from the table " + target.display +
+                       "'s data source provider(" + target.provider + ").")
+          .Family(ErrorFamily::kAnalysis);
+    }
+    sink.format = target.provider;
+    sink.path = target.location.path;
+    if (target.is_path) {
+      sink.path = target.location.path;
+    } else {
+      sink.table_name = {"spark_catalog", target.database, target.name};
+    }
+  }
+  if (state_.services().connectors->sink(sink.format) == nullptr) {
+    return UnknownProvider(sink.format, "streaming writes");
+  }
+  FLEUVE_ASSIGN(const stream::QueryPtr query, state_.services().queries->Start(std::move(request)));
+  sc::ExecutePlanResponse message;
+  auto* result = message.mutable_write_stream_operation_start_result();
+  FillId(*query, result->mutable_query_id());
+  result->set_name(query->name().value_or(""));
+  if (state_.HasBus()) {
+    result->set_query_started_event_json(query->started_event());
+  }
+  return operation_->sink->PutMessage(std::move(message));
+}
+
+Result<void> Executor::QueryCommand(const sc::StreamingQueryCommand& command) {
+  const std::string& id = command.query_id().id();
+  const std::string& run_id = command.query_id().run_id();
+  const stream::QueryPtr query =
+      state_.services().queries->Find(state_.session().key().ToString(), id, run_id);
+  if (query == nullptr) {
+    return Error(ErrorKind::kNotFound, "", "Streaming query " + id + " is not found").Family(ErrorFamily::kIllegalArgument);
+  }
+  sc::ExecutePlanResponse message;
+  auto* result = message.mutable_streaming_query_command_result();
+  FillId(*query, result->mutable_query_id());
+  switch (command.command_case()) {
+    case sc::StreamingQueryCommand::kStatus: {
+      const stream::QueryStatus status = query->status();
+      auto* out = result->mutable_status();
+      out->set_status_message(status.message);
+      out->set_is_data_available(status.is_data_available);
+      out->set_is_trigger_active(status.is_trigger_active);
+      out->set_is_active(status.is_active);
+      break;
+    }
+    case sc::StreamingQueryCommand::kLastProgress: {
+      auto* out = result->mutable_recent_progress();
+      if (const auto last = query->LastProgress(); last) {
+        out->add_recent_progress_json(*last);
+      }
+      break;
+    }
+    case sc::StreamingQueryCommand::kRecentProgress: {
+      auto* out = result->mutable_recent_progress();
+      for (const std::string& progress : query->RecentProgress()) {
+        out->add_recent_progress_json(progress);
+      }
+      break;
+    }
+    case sc::StreamingQueryCommand::kStop:
+      FLEUVE_TRY(query->Stop());
+      break;
+    case sc::StreamingQueryCommand::kProcessAllAvailable:
+      FLEUVE_TRY(query->ProcessAllAvailable(token_));
+      break;
+    case sc::StreamingQueryCommand::kExplain:
+      result->mutable_explain()->set_result(query->Explain(command.explain().extended()));
+      break;
+    case sc::StreamingQueryCommand::kException:
+      if (const auto failure = query->failure(); failure) {
+        auto* out = result->mutable_exception();
+        // Clients cut the text at its first ": ".
+        out->set_exception_message("org.apache.spark.sql.streaming.StreamingQueryException: " + failure->description);
+        out->set_error_class(failure->error.condition());
+        out->set_stack_trace("");
+      }
+      break;
+    case sc::StreamingQueryCommand::kAwaitTermination: {
+      const auto& wait = command.await_termination();
+      FLEUVE_ASSIGN(const bool ended,
+                    query->AwaitTermination(
+                        wait.has_timeout_ms() ? std::optional<std::int64_t>(wait.timeout_ms()) : std::nullopt, token_));
+      result->mutable_await_termination()->set_terminated(ended);
+      break;
+    }
+    case sc::StreamingQueryCommand::COMMAND_NOT_SET:
+      return Error(ErrorKind::kInvalidArgument, "INTERNAL_ERROR", "The streaming query command is not set.");
+  }
+  return operation_->sink->PutMessage(std::move(message));
+}
+
+Result<void> Executor::ManagerCommand(const sc::StreamingQueryManagerCommand& command) {
+  stream::Manager& queries = *state_.services().queries;
+  const std::string key = state_.session().key().ToString();
+  sc::ExecutePlanResponse message;
+  auto* result = message.mutable_streaming_query_manager_command_result();
+  const auto fill = [](const stream::Query& query, sc::StreamingQueryManagerCommandResult::StreamingQueryInstance* out) {
+    FillId(query, out->mutable_id());
+    if (query.name()) {
+      out->set_name(*query.name());
+    }
+  };
+  switch (command.command_case()) {
+    case sc::StreamingQueryManagerCommand::kActive:
+      result->mutable_active();
+      for (const stream::QueryPtr& query : queries.Active(key)) {
+        fill(*query, result->mutable_active()->add_active_queries());
+      }
+      break;
+    case sc::StreamingQueryManagerCommand::kGetQuery:
+      if (const stream::QueryPtr query = queries.Get(key, command.get_query()); query != nullptr) {
+        fill(*query, result->mutable_query());
+      }
+      break;
+    case sc::StreamingQueryManagerCommand::kAwaitAnyTermination: {
+      const auto& wait = command.await_any_termination();
+      FLEUVE_ASSIGN(const bool ended,
+                    queries.AwaitAny(key,
+                                     wait.has_timeout_ms() ? std::optional<std::int64_t>(wait.timeout_ms()) : std::nullopt,
+                                     token_));
+      result->mutable_await_any_termination()->set_terminated(ended);
+      break;
+    }
+    case sc::StreamingQueryManagerCommand::kResetTerminated:
+      queries.ResetTerminated(key);
+      result->set_reset_terminated(true);
+      break;
+    case sc::StreamingQueryManagerCommand::kAddListener:
+    case sc::StreamingQueryManagerCommand::kRemoveListener:
+      return Error::Unsupported("listeners that run in the server");
+    case sc::StreamingQueryManagerCommand::kListListeners:
+      result->mutable_list_listeners();
+      break;
+    case sc::StreamingQueryManagerCommand::COMMAND_NOT_SET:
+      return Error(ErrorKind::kInvalidArgument, "INTERNAL_ERROR", "The streaming query manager command is not set.");
+  }
+  return operation_->sink->PutMessage(std::move(message));
+}
+
+Result<Completion> Executor::BusCommand(const sc::StreamingQueryListenerBusCommand& command) {
+  if (command.has_add_listener_bus_listener()) {
+    return state_.StartBus(operation_) ? Completion::kLater : Completion::kNow;
+  }
+  state_.StopBus();
+  return Completion::kNow;
+}
+
+}  // namespace fleuve::session

@@ -1,0 +1,370 @@
+#include "base/bytes.h"
+#include "connectors/files/file_table.h"
+#include "connectors/files/file_write.h"
+#include "engine/engine.h"
+#include "plan/analyzer.h"
+#include "session/executor_internal.h"
+#include "session/table_plans_internal.h"
+#include "tables/create.h"
+#include "tables/modify.h"
+
+namespace fleuve::session {
+
+namespace sc = spark::connect;
+using tables::SaveMode;
+
+namespace {
+
+SaveMode ModeOf(sc::WriteOperation::SaveMode mode) {
+  switch (mode) {
+    case sc::WriteOperation::SAVE_MODE_APPEND:
+      return SaveMode::kAppend;
+    case sc::WriteOperation::SAVE_MODE_OVERWRITE:
+      return SaveMode::kOverwrite;
+    case sc::WriteOperation::SAVE_MODE_IGNORE:
+      return SaveMode::kIgnore;
+    default:
+      return SaveMode::kErrorIfExists;
+  }
+}
+
+connectors::files::SaveMode FileModeOf(SaveMode mode) {
+  switch (mode) {
+    case SaveMode::kAppend:
+      return connectors::files::SaveMode::kAppend;
+    case SaveMode::kOverwrite:
+      return connectors::files::SaveMode::kOverwrite;
+    case SaveMode::kIgnore:
+      return connectors::files::SaveMode::kIgnore;
+    case SaveMode::kErrorIfExists:
+      break;
+  }
+  return connectors::files::SaveMode::kErrorIfExists;
+}
+
+Error NeedsBatch() {
+  return Error(ErrorKind::kInvalidArgument, "CALL_ON_STREAMING_DATASET_UNSUPPORTED",
+               "The method `write` can not be called on streaming Dataset/DataFrame.")
+      .With("methodName", "`write`");
+}
+
+}  // namespace
+
+Error TableExists(const std::string& display) {
+  return Error(ErrorKind::kAlreadyExists, "TABLE_OR_VIEW_ALREADY_EXISTS",
+               "Cannot create table or view " + QuoteParts(Split(display, '.')) +
+                   " because it already exists. Choose a different name, drop or replace the existing object, or add the "
+                   "IF NOT EXISTS clause to tolerate pre-existing objects.")
+      .With("relationName", QuoteParts(Split(display, '.')));
+}
+
+Result<tables::TableContext> Executor::TablesContext() {
+  tables::TableContext context;
+  FLEUVE_ASSIGN(auto engine, state_.Engine());
+  engines_.push_back(engine);
+  context.logs = state_.services().logs.get();
+  context.engine = engine.get();
+  context.config = state_.AnalysisSettings();
+  context.token = token_;
+  return context;
+}
+
+Result<void> Executor::WriteDelta(const tables::TableRef& table, const plan::PlanPtr& input,
+                                  const tables::WriteSpec& spec) {
+  FLEUVE_ASSIGN(const tables::TableContext context, TablesContext());
+  FLEUVE_TRY(tables::Write(context, table, input, spec));
+  return {};
+}
+
+Result<void> Executor::WriteFiles(const std::string& format, const std::string& path, const plan::PlanPtr& input,
+                                  SaveMode mode, const std::vector<std::string>& partition_by,
+                                  const plan::Options& options) {
+  connectors::files::FileWriteRequest request;
+  request.format = format;
+  request.path = path;
+  request.mode = FileModeOf(mode);
+  request.partition_by = partition_by;
+  request.options = options;
+  FLEUVE_ASSIGN(const auto engine, state_.Engine());
+  const plan::AnalysisConfig config = state_.AnalysisSettings();
+  engine::ExecuteOptions execute;
+  execute.token = token_;
+  execute.session_zone = config.session_zone;
+  FLEUVE_TRY(connectors::files::WriteFolder(*engine, input, request, config, execute));
+  return {};
+}
+
+Result<void> Executor::Write(const sc::WriteOperation& write) {
+  FLEUVE_ASSIGN(const plan::PlanPtr input, AnalyzeRelation(write.input()));
+  if (input->is_streaming) {
+    return NeedsBatch();
+  }
+  const plan::Options options = OptionsOf(write.options());
+  const std::string format =
+      AsciiLower(write.source().empty() ? state_.config().GetOr("spark.sql.sources.default", "delta") : write.source());
+  const SaveMode mode = ModeOf(write.mode());
+  const std::vector<std::string> partition_by(write.partitioning_columns().begin(), write.partitioning_columns().end());
+  const std::vector<std::string> cluster_by(write.clustering_columns().begin(), write.clustering_columns().end());
+  if (write.has_bucket_by()) {
+    return Error::Unsupported("bucketBy()");
+  }
+  if (!write.sort_column_names().empty()) {
+    return Error(ErrorKind::kInvalidArgument, "SORT_BY_WITHOUT_BUCKETING", "sortBy must be used together with bucketBy.");
+  }
+  plan::Options all = options;
+  if (write.with_schema_evolution()) {
+    all["mergeSchema"] = "true";
+  }
+  if (write.has_table()) {
+    FLEUVE_ASSIGN(const std::vector<std::string> parts, sql::ParseMultipartName(write.table().table_name()));
+    const auto method = write.table().save_method();
+    if (method == sc::WriteOperation::SaveTable::TABLE_SAVE_METHOD_SAVE_AS_TABLE) {
+      const auto partitions = partition_by.empty() ? std::nullopt : std::optional(partition_by);
+      return SaveAsTable(parts, format, input, mode, partitions, cluster_by, all);
+    }
+    if (method != sc::WriteOperation::SaveTable::TABLE_SAVE_METHOD_INSERT_INTO) {
+      return Error::Unsupported("this way of saving a table");
+    }
+    if (!partition_by.empty()) {
+      return Error(ErrorKind::kInvalidArgument, "PARTITION_BY_NOT_ALLOWED_WITH_INSERT_INTO",
+                   "partitionBy() cannot be used with insertInto(). Partition columns have already been defined for the "
+                   "table.");
+    }
+    SessionResolver resolver(state_);
+    return InsertRows(parts, resolver, input, [&](tables::WriteSpec* spec) {
+      spec->mode = mode == SaveMode::kOverwrite ? SaveMode::kOverwrite : SaveMode::kAppend;
+      spec->match = tables::ColumnMatch::kByPosition;
+      spec->options = all;
+      spec->is_insert = true;
+    });
+  }
+  std::string path = write.path();
+  if (path.empty()) {
+    if (const std::string* option = plan::FindOption(options, "path"); option != nullptr) {
+      path = *option;
+    }
+  }
+  if (format == "noop") {
+    FLEUVE_ASSIGN(const auto engine, state_.Engine());
+    const plan::AnalysisConfig config = state_.AnalysisSettings();
+    FLEUVE_ASSIGN(const plan::PlanPtr prepared, plan::Prepare(input, config));
+    engine::ExecuteOptions execute;
+    execute.token = token_;
+    FLEUVE_ASSIGN(auto reader, engine->Execute(prepared, execute));
+    while (true) {
+      FLEUVE_ASSIGN(const auto batch, reader->Next());
+      if (!batch) {
+        return {};
+      }
+    }
+  }
+  if (path.empty()) {
+    return Error(ErrorKind::kInvalidArgument, "", "'path' is not specified").Family(ErrorFamily::kIllegalArgument);
+  }
+  if (format == "delta") {
+    tables::TableRef table;
+    FLEUVE_ASSIGN(table.location, storage::Resolve(path));
+    table.name = "delta.`" + path + "`";
+    tables::WriteSpec spec;
+    spec.mode = mode;
+    spec.match = tables::ColumnMatch::kByName;
+    if (!partition_by.empty()) {
+      spec.partition_by = partition_by;
+    }
+    spec.cluster_by = cluster_by;
+    spec.options = all;
+    return WriteDelta(table, input, spec);
+  }
+  if (!cluster_by.empty()) {
+    return Error::Unsupported("clusterBy() for the format " + format);
+  }
+  if (connectors::files::IsFileFormat(format)) {
+    return WriteFiles(format, path, input, mode, partition_by, options);
+  }
+  return UnknownProvider(format, "batch writes");
+}
+
+Result<void> Executor::SaveAsTable(const std::vector<std::string>& parts, const std::string& provider,
+                                   const plan::PlanPtr& input, SaveMode mode,
+                                   const std::optional<std::vector<std::string>>& partition_by,
+                                   const std::vector<std::string>& cluster_by, const plan::Options& options) {
+  SessionResolver resolver(state_);
+  FLEUVE_ASSIGN(TableTarget target, resolver.Target(parts, false));
+  if (target.is_path) {
+    tables::TableRef table;
+    table.location = target.location;
+    table.name = target.display;
+    if (target.provider != "delta") {
+      return Error::Unsupported("saveAsTable() into " + target.display);
+    }
+    tables::WriteSpec spec;
+    spec.mode = mode;
+    spec.partition_by = partition_by;
+    spec.cluster_by = cluster_by;
+    spec.options = options;
+    return WriteDelta(table, input, spec);
+  }
+  if (target.row && target.row->kind == catalog::TableKind::kView) {
+    return Error(ErrorKind::kInvalidArgument, "TABLE_OR_VIEW_ALREADY_EXISTS",
+                 "Cannot create table " + target.display + " because a view of this name exists.")
+        .With("relationName", QuoteParts(Split(target.display, '.')));
+  }
+  if (target.row && mode == SaveMode::kErrorIfExists) {
+    return TableExists(target.display);
+  }
+  if (target.row && mode == SaveMode::kIgnore) {
+    return {};
+  }
+  plan::Options rest = options;
+  std::string path;
+  if (const std::string* option = plan::FindOption(options, "path"); option != nullptr) {
+    path = *option;
+    std::erase_if(rest, [](const auto& entry) { return EqualsIgnoreAsciiCase(entry.first, "path"); });
+  }
+  if (target.row) {
+    if (target.provider != provider) {
+      return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1159",
+                   "The format of the existing table " + target.display + " is `" + target.provider +
+                       "`. It doesn't match the specified format `" + provider + "`.");
+    }
+    if (provider == "delta") {
+      tables::WriteSpec spec;
+      spec.mode = mode;
+      spec.partition_by = partition_by;
+      spec.cluster_by = cluster_by;
+      spec.options = rest;
+      if (mode == SaveMode::kOverwrite) {
+        spec.operation = "CREATE OR REPLACE TABLE AS SELECT";
+      }
+      return WriteDelta(RefOf(target), input, spec);
+    }
+    const auto& partitions = partition_by ? *partition_by : target.row->partition_columns;
+    return WriteFiles(provider, target.location.path, input, mode, partitions, rest);
+  }
+  NewTable table;
+  table.provider = provider;
+  table.location = path;
+  table.options = rest;
+  table.partition_by = partition_by.value_or(std::vector<std::string>());
+  table.cluster_by = cluster_by;
+  table.query = input;
+  table.operation = mode == SaveMode::kOverwrite ? "CREATE OR REPLACE TABLE AS SELECT" : "CREATE TABLE AS SELECT";
+  return MakeTable(target, table);
+}
+
+namespace {
+
+/// The columns of partitionedBy(): plain names only.
+Result<std::vector<std::string>> PartitionNames(const google::protobuf::RepeatedPtrField<sc::Expression>& columns) {
+  std::vector<std::string> names;
+  for (const sc::Expression& column : columns) {
+    if (!column.has_unresolved_attribute()) {
+      return Error::Unsupported("partition transforms such as years() and bucket()");
+    }
+    FLEUVE_ASSIGN(const auto parts, sql::ParseMultipartName(column.unresolved_attribute().unparsed_identifier()));
+    names.push_back(Join(parts, "."));
+  }
+  return names;
+}
+
+}  // namespace
+
+Result<void> Executor::WriteV2(const sc::WriteOperationV2& write) {
+  FLEUVE_ASSIGN(const plan::PlanPtr input, AnalyzeRelation(write.input()));
+  if (input->is_streaming) {
+    return NeedsBatch();
+  }
+  SessionResolver resolver(state_);
+  FLEUVE_ASSIGN(const std::vector<std::string> parts, sql::ParseMultipartName(write.table_name()));
+  FLEUVE_ASSIGN(TableTarget target, resolver.Target(parts, false));
+  plan::Options options = OptionsOf(write.options());
+  if (write.with_schema_evolution()) {
+    options["mergeSchema"] = "true";
+  }
+  const auto mode = write.mode();
+  const bool creates = mode == sc::WriteOperationV2::MODE_CREATE || mode == sc::WriteOperationV2::MODE_REPLACE ||
+                       mode == sc::WriteOperationV2::MODE_CREATE_OR_REPLACE;
+  bool exists = target.row.has_value();
+  if (target.is_path && target.provider == "delta") {
+    FLEUVE_ASSIGN(exists, state_.services().logs->Open(target.location)->Exists());
+  }
+  if (creates) {
+    if (exists && mode == sc::WriteOperationV2::MODE_CREATE) {
+      return TableExists(target.display);
+    }
+    if (!exists && mode == sc::WriteOperationV2::MODE_REPLACE) {
+      return TableNotFound(parts);
+    }
+    NewTable table;
+    table.provider = AsciiLower(write.has_provider() && !write.provider().empty()
+                                    ? write.provider()
+                                    : state_.config().GetOr("spark.sql.sources.default", "delta"));
+    table.options = options;
+    table.properties = OptionsOf(write.table_properties());
+    FLEUVE_ASSIGN(table.partition_by, PartitionNames(write.partitioning_columns()));
+    table.cluster_by.assign(write.clustering_columns().begin(), write.clustering_columns().end());
+    table.query = input;
+    table.replace = mode != sc::WriteOperationV2::MODE_CREATE;
+    table.operation = mode == sc::WriteOperationV2::MODE_CREATE    ? "CREATE TABLE AS SELECT"
+                      : mode == sc::WriteOperationV2::MODE_REPLACE ? "REPLACE TABLE AS SELECT"
+                                                                   : "CREATE OR REPLACE TABLE AS SELECT";
+    return MakeTable(target, table);
+  }
+  if (!exists) {
+    return TableNotFound(parts);
+  }
+  std::optional<std::string> condition;
+  if (mode == sc::WriteOperationV2::MODE_OVERWRITE && write.has_overwrite_condition()) {
+    const sc::Expression& expression = write.overwrite_condition();
+    if (expression.has_expression_string()) {
+      condition = expression.expression_string().expression();
+    } else {
+      FLEUVE_ASSIGN(const plan::PlanPtr leaf, TableLeaf(parts, std::nullopt, resolver));
+      FLEUVE_ASSIGN(const plan::ExprPtr expr, plan::AnalyzeExpression(expression, leaf, resolver));
+      condition = expr->display;
+    }
+    if (EqualsIgnoreAsciiCase(*condition, "true")) {
+      condition.reset();
+    }
+  }
+  return InsertRows(parts, resolver, input, [&](tables::WriteSpec* spec) {
+    spec->mode = mode == sc::WriteOperationV2::MODE_APPEND ? SaveMode::kAppend : SaveMode::kOverwrite;
+    spec->match = tables::ColumnMatch::kByName;
+    spec->options = options;
+    spec->replace_where = condition;
+    if (mode == sc::WriteOperationV2::MODE_OVERWRITE_PARTITIONS) {
+      spec->options["partitionOverwriteMode"] = "dynamic";
+    }
+  });
+}
+
+Result<void> Executor::InsertRows(const std::vector<std::string>& parts, SessionResolver& resolver,
+                                  const plan::PlanPtr& input, const std::function<void(tables::WriteSpec*)>& fill) {
+  if (resolver.FindTemporaryView(parts) != nullptr) {
+    return Error(ErrorKind::kInvalidArgument, "UNSUPPORTED_INSERT.RDD_BASED",
+                 "Can't insert into the target. A temporary view cannot be written to: " + QuoteParts(parts) + ".");
+  }
+  FLEUVE_ASSIGN(TableTarget target, resolver.Target(parts, true));
+  tables::WriteSpec spec;
+  fill(&spec);
+  if (target.provider == "delta") {
+    return WriteDelta(RefOf(target), input, spec);
+  }
+  if (target.row && target.row->kind == catalog::TableKind::kView) {
+    return Error(ErrorKind::kInvalidArgument, "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE",
+                 "'INSERT' expects a table but " + QuoteParts(parts) + " is a view.");
+  }
+  if (!spec.insert_columns.empty() || !spec.static_partitions.empty() || spec.replace_where) {
+    return Error::Unsupported("column lists, PARTITION and REPLACE WHERE in INSERT INTO a table of format " +
+                              target.provider);
+  }
+  // Files take their columns as they are: by position, with the table's names and types.
+  FLEUVE_ASSIGN(const plan::PlanPtr leaf, TableLeaf(parts, std::nullopt, resolver));
+  FLEUVE_ASSIGN(const plan::PlanPtr fitted,
+                FitColumns(input, plan::SchemaOf(*leaf), spec.match == tables::ColumnMatch::kByName,
+                           state_.AnalysisSettings(), target.display));
+  return WriteFiles(target.provider, target.location.path, fitted, spec.mode,
+                    target.row ? target.row->partition_columns : std::vector<std::string>(), spec.options);
+}
+
+}  // namespace fleuve::session
