@@ -170,12 +170,21 @@ Result<PlanPtr> Analyzer::SortBy(PlanPtr input, const std::vector<const sc::Expr
 Result<PlanPtr> Analyzer::Deduplicate(const sc::Deduplicate& deduplicate) {
   FLEUVE_ASSIGN(PlanPtr input, Relation(deduplicate.input()));
   if (deduplicate.within_watermark()) {
-    if (input->is_streaming) {
-      return Error::Unsupported("dropDuplicatesWithinWatermark on a stream");
+    if (!input->is_streaming) {
+      return Error(ErrorKind::kUnsupported, "_LEGACY_ERROR_TEMP_3102",
+                   "dropDuplicatesWithinWatermark is not supported with batch DataFrames/DataSets;")
+          .Family(ErrorFamily::kAnalysis);
     }
-    return Error(ErrorKind::kInvalidArgument, "UNSUPPORTED_FEATURE.FLEUVE",
-                 "dropDuplicatesWithinWatermark is not supported with batch DataFrames/DataSets")
-        .Family(ErrorFamily::kAnalysis);
+    bool watermarked = false;
+    VisitPlan(input, [&watermarked](const LogicalPlan& node) {
+      watermarked = watermarked || node.kind == PlanKind::kWatermark;
+    });
+    if (!watermarked) {
+      return Error(ErrorKind::kUnsupported, "_LEGACY_ERROR_TEMP_3102",
+                   "dropDuplicatesWithinWatermark is not supported on streaming DataFrames/DataSets without watermark;")
+          .Family(ErrorFamily::kAnalysis);
+    }
+    return Error::Unsupported("dropDuplicatesWithinWatermark on a stream");
   }
   auto plan = std::make_shared<LogicalPlan>();
   plan->kind = PlanKind::kDistinct;

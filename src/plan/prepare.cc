@@ -1,16 +1,143 @@
-#include "plan/analyzer.h"
+#include "base/big_stack.h"
+#include "plan/prepare_internal.h"
 
 namespace fleuve::plan {
+namespace {
+
+Result<PlanPtr> PrepareHere(const PlanPtr& plan);
+
+/// Prepares the plans of subqueries.
+Result<PlanPtr> PrepareSubqueries(const PlanPtr& plan) {
+  Result<void> status;
+  PlanPtr made = RewritePlan(plan, [&status](const PlanPtr& node) -> PlanPtr {
+    return MapExpressions(node, [&status](const ExprPtr& expr) -> ExprPtr {
+      if (!AnyExpr(expr, [](const Expr& part) { return part.kind == ExprKind::kSubquery; })) {
+        return nullptr;
+      }
+      return RewriteExpr(expr, [&status](const ExprPtr& part) -> ExprPtr {
+        if (part->kind != ExprKind::kSubquery) {
+          return nullptr;
+        }
+        Result<PlanPtr> prepared = PrepareHere(part->subquery);
+        if (!prepared.ok()) {
+          status = std::move(prepared).error();
+          return nullptr;
+        }
+        auto copy = std::make_shared<Expr>(*part);
+        copy->subquery = *std::move(prepared);
+        return copy;
+      });
+    });
+  });
+  FLEUVE_TRY(std::move(status));
+  return made;
+}
+
+Result<PlanPtr> PrepareHere(const PlanPtr& plan) {
+  FLEUVE_ASSIGN(PlanPtr made, PrepareSubqueries(plan));
+  made = PruneColumns(made);
+  made = MergeNeighbours(made);
+  FLEUVE_ASSIGN(made, PushFilters(made));
+  made = MergeNeighbours(made);
+  made = AddGuards(made);
+  return SplitDeepExpressions(made);
+}
+
+}  // namespace
+
+ExprPtr Substitute(const ExprPtr& expr, const Substitution& map) {
+  if (expr->kind == ExprKind::kAttribute) {
+    if (expr->is_outer) {
+      return expr;
+    }
+    const auto found = map.find(expr->attribute.id.value);
+    return found == map.end() ? expr : found->second;
+  }
+  return RewriteExpr(expr, [&map](const ExprPtr& node) -> ExprPtr {
+    if (node->kind != ExprKind::kAttribute || node->is_outer) {
+      return nullptr;
+    }
+    const auto found = map.find(node->attribute.id.value);
+    return found == map.end() ? nullptr : found->second;
+  });
+}
+
+int DepthOf(const ExprPtr& expr) {
+  int deepest = 0;
+  std::vector<std::pair<const Expr*, int>> pending{{expr.get(), 1}};
+  std::vector<ExprPtr> kept;
+  while (!pending.empty()) {
+    const auto [node, depth] = pending.back();
+    pending.pop_back();
+    deepest = std::max(deepest, depth);
+    if (node->filter == nullptr && node->order_by.empty() && node->kind != ExprKind::kWindow) {
+      for (const ExprPtr& child : node->children) {
+        pending.emplace_back(child.get(), depth + 1);
+      }
+      continue;
+    }
+    for (const ExprPtr& operand : OperandsOf(*node)) {
+      pending.emplace_back(operand.get(), depth + 1);
+    }
+  }
+  return deepest;
+}
+
+int SizeOf(const ExprPtr& expr, int limit) {
+  int size = 0;
+  std::vector<const Expr*> pending{expr.get()};
+  while (!pending.empty() && size <= limit) {
+    const Expr* node = pending.back();
+    pending.pop_back();
+    ++size;
+    for (const ExprPtr& child : node->children) {
+      pending.push_back(child.get());
+    }
+    if (node->filter != nullptr) {
+      pending.push_back(node->filter.get());
+    }
+  }
+  return size;
+}
+
+std::vector<ExprPtr> Flatten(const ExprPtr& expr, const char* function) {
+  std::vector<ExprPtr> operands;
+  std::vector<ExprPtr> pending{expr};
+  while (!pending.empty()) {
+    ExprPtr node = std::move(pending.back());
+    pending.pop_back();
+    if (node->kind == ExprKind::kCall && node->function == function && node->children.size() >= 2) {
+      for (std::size_t i = node->children.size(); i > 0; --i) {
+        pending.push_back(node->children[i - 1]);
+      }
+      continue;
+    }
+    operands.push_back(std::move(node));
+  }
+  return operands;
+}
+
+ExprPtr Balanced(const std::vector<ExprPtr>& operands, const char* function) {
+  std::vector<ExprPtr> level = operands;
+  while (level.size() > 1) {
+    std::vector<ExprPtr> next;
+    for (std::size_t i = 0; i + 1 < level.size(); i += 2) {
+      next.push_back(MakeCall(function, {level[i], level[i + 1]}, types::DataType::Boolean(),
+                              level[i]->nullable || level[i + 1]->nullable));
+    }
+    if (level.size() % 2 == 1) {
+      next.push_back(level.back());
+    }
+    level = std::move(next);
+  }
+  return level.front();
+}
 
 Result<PlanPtr> Prepare(const PlanPtr& plan, const AnalysisConfig& config) {
   (void)config;
-  return plan;
-}
-
-Result<void> CheckStreaming(const PlanPtr& plan, const std::string& output_mode) {
-  (void)plan;
-  (void)output_mode;
-  return {};
+  std::optional<Result<PlanPtr>> result;
+  RunOnBigStack([&] { result = PrepareHere(plan); });
+  return *std::move(result);
 }
 
 }  // namespace fleuve::plan

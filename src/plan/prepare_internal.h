@@ -1,0 +1,40 @@
+#pragma once
+
+/// \file
+/// The steps of Prepare, in the order they run.
+
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "plan/analyzer.h"
+#include "plan/logical_plan.h"
+
+namespace fleuve::plan {
+
+/// Expressions by the attribute they stand for.
+using Substitution = std::unordered_map<std::int64_t, ExprPtr>;
+
+/// `expr` with every attribute of the map replaced; display texts stay.
+ExprPtr Substitute(const ExprPtr& expr, const Substitution& map);
+/// Levels of the expression, 1 for a leaf.
+int DepthOf(const ExprPtr& expr);
+/// Nodes of the expression; stops counting beyond `limit`.
+int SizeOf(const ExprPtr& expr, int limit);
+/// The operands of a tree of `and` (or `or`), left to right.
+std::vector<ExprPtr> Flatten(const ExprPtr& expr, const char* function);
+/// A balanced tree of `and` (or `or`) over at least one operand.
+ExprPtr Balanced(const std::vector<ExprPtr>& operands, const char* function);
+
+/// Leaves out columns that nothing above needs (`_metadata` above all).
+PlanPtr PruneColumns(const PlanPtr& plan);
+/// Makes one projection of adjacent ones, one filter of adjacent ones.
+PlanPtr MergeNeighbours(const PlanPtr& plan);
+/// Moves filters towards the leaves in the order in which Spark evaluates them; tables become scans.
+Result<PlanPtr> PushFilters(const PlanPtr& plan);
+/// Keeps what can fail from being evaluated where a guard excludes it.
+PlanPtr AddGuards(const PlanPtr& plan);
+/// Cuts expressions of more than 64 levels into several projections.
+PlanPtr SplitDeepExpressions(const PlanPtr& plan);
+
+}  // namespace fleuve::plan
