@@ -4,7 +4,6 @@
 
 #include "columnar/ipc.h"
 #include "plan/analyzer_internal.h"
-#include "sql/parser.h"
 
 // Clients of Spark 4.0 still fill the fields that later protocols call deprecated.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
@@ -190,33 +189,7 @@ Result<PlanPtr> Analyzer::FromResolved(const ResolvedTable& table) {
 }
 
 Result<PlanPtr> Analyzer::Sql(const sc::SQL& sql) {
-  sql::ParserOptions options;
-  options.session_zone = config_.session_zone;
-  options.now_micros = config_.now_micros;
-  options.timestamp_is_ltz = Conf("spark.sql.timestampType").value_or("TIMESTAMP_LTZ") != "TIMESTAMP_NTZ";
-  options.double_quoted_identifiers =
-      config_.ansi && Conf("spark.sql.ansi.doubleQuotedIdentifiers").value_or("false") == "true";
-  options.escaped_string_literals = Conf("spark.sql.parser.escapedStringLiterals").value_or("false") == "true";
-  std::vector<std::shared_ptr<sc::Expression>> literals;
-  const auto wrap = [&literals](const sc::Expression_Literal& literal) -> const sc::Expression* {
-    auto expression = std::make_shared<sc::Expression>();
-    *expression->mutable_literal() = literal;
-    literals.push_back(expression);
-    return expression.get();
-  };
-  for (const auto& [name, literal] : sql.args()) {
-    options.named_parameters[name] = wrap(literal);
-  }
-  for (const auto& [name, expression] : sql.named_arguments()) {
-    options.named_parameters[name] = &expression;
-  }
-  for (const sc::Expression_Literal& literal : sql.pos_args()) {
-    options.positional_parameters.push_back(wrap(literal));
-  }
-  for (const sc::Expression& expression : sql.pos_arguments()) {
-    options.positional_parameters.push_back(&expression);
-  }
-  FLEUVE_ASSIGN(auto query, sql::ParseQuery(sql.query(), options));
+  FLEUVE_ASSIGN(auto query, resolver_.ParseSql(sql));
   kept_.push_back(query);
   std::string text = std::exchange(sql_text_, sql.query());
   Result<PlanPtr> plan = Relation(*query);
