@@ -4,18 +4,24 @@ set(ENGINE_FUNCTIONS_SOURCES
   functions/aggregate_order.cc
   functions/aggregate_sum.cc
   functions/arithmetic.cc
+  functions/arrays.cc
   functions/cast.cc
   functions/conditional.cc
   functions/dates.cc
   functions/decimals.cc
+  functions/elements.cc
   functions/hashes.cc
+  functions/higher_order.cc
   functions/intervals.cc
+  functions/json_path.cc
+  functions/maps.cc
   functions/math.cc
   functions/misc.cc
   functions/nested.cc
   functions/registry.cc
   functions/strings.cc
   functions/text_codecs.cc
+  functions/text_formats.cc
   functions/text_numbers.cc
   functions/value_text.cc)
 find_package(OpenSSL REQUIRED)

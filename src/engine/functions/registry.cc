@@ -32,7 +32,8 @@ const Names<ScalarEntry>& Scalars() {
   static const auto* names = [] {
     auto* map = new Names<ScalarEntry>();
     for (const ScalarTable* table :
-         {&ArrayKernels(), &MapKernels(), &HigherOrderKernels(), &TextFormatKernels(), &ArithmeticKernels(), &CastKernels(), &ConditionalKernels(), &DateKernels(), &HashKernels(),
+         {&ArrayKernels(), &MapKernels(), &HigherOrderKernels(), &TextFormatKernels(), &JsonPathKernels(),
+          &ArithmeticKernels(), &CastKernels(), &ConditionalKernels(), &DateKernels(), &HashKernels(),
           &IntervalKernels(), &MathKernels(), &MiscKernels(), &NestedKernels(), &StringKernels(),
           &TextCodecKernels()}) {
       for (const ScalarEntry& entry : *table) {

@@ -11,6 +11,7 @@ const ScalarTable& ArithmeticKernels();
 const ScalarTable& ArrayKernels();
 const ScalarTable& HigherOrderKernels();
 const ScalarTable& MapKernels();
+const ScalarTable& JsonPathKernels();
 const ScalarTable& TextFormatKernels();
 const ScalarTable& CastKernels();
 const ScalarTable& ConditionalKernels();
