@@ -9,6 +9,7 @@
 
 #include "base/ids.h"
 #include "columnar/ipc.h"
+#include "engine/parquet_files.h"
 #include "plan/expr.h"
 #include "plan/logical_plan.h"
 
@@ -590,6 +591,27 @@ TEST_F(EngineTest, ColumnsAreFoundByFieldId) {
   }
   node->scan = scan;
   EXPECT_EQ(Run(node), (Rows{{Value(Value::List{Value("three"), Value(2)}), Value(1)}}));
+}
+
+TEST_F(EngineTest, CheckpointFilesAreWrittenAndRead) {
+  const auto schema = *DataType::FromDdl("add struct<path: string, size: bigint, tags: map<string, string>>, v int");
+  const Rows rows = {{Value(Value::List{Value("a"), Value(5), Value()}), Value()}, {Value(), Value(7)}};
+  const auto batch = columnar::BatchFromRows(schema, rows);
+  ASSERT_TRUE(batch.ok());
+  const std::string path = folder_ / "c.checkpoint.parquet";
+  auto size = MakeParquetWriter()->Write(path, schema, columnar::MakeReader(schema, {*batch}));
+  ASSERT_TRUE(size.ok()) << size.error().ToString();
+  EXPECT_EQ(static_cast<std::uintmax_t>(*size), std::filesystem::file_size(path));
+  auto found = MakeParquetReader()->ReadSchema(path);
+  ASSERT_TRUE(found.ok()) << found.error().ToString();
+  EXPECT_EQ(found->SimpleString(), schema.SimpleString());
+  auto reader = MakeParquetReader()->Read(path, *DataType::FromDdl("v int, add struct<size: bigint>"));
+  ASSERT_TRUE(reader.ok()) << reader.error().ToString();
+  auto batches = ReadAll(**reader);
+  ASSERT_TRUE(batches.ok());
+  EXPECT_EQ(*columnar::RowsFromBatch(batches->at(0)),
+            (Rows{{Value(), Value(Value::List{Value(5)})}, {Value(7), Value()}}));
+  EXPECT_EQ(MakeParquetReader()->Read("/nowhere/x.parquet", schema).error().kind(), ErrorKind::kNotFound);
 }
 
 TEST_F(EngineTest, WrongTypesAreRefusedBeforeTheyRun) {

@@ -177,6 +177,10 @@ void Run::Start() {
       if (pending->HasError()) {
         pending->ThrowError();
       }
+      if (options_.token != nullptr && options_.token->cancelled()) {
+        // DuckDB forgets an interrupt that comes before it has begun.
+        RaiseError(Error::Cancelled());
+      }
       for (std::size_t i = 0; i < columns_.size(); i++) {
         const auto expected = CarrierType(columns_[i].type);
         if (pending->types[i] != expected) {

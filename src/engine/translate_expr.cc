@@ -230,6 +230,9 @@ ParsedPtr Translator::Expr(const plan::ExprPtr& expr) {
     case ExprKind::kAggregate:
       RaiseError(Error::Internal("aggregate " + expr->display + " stands outside of an aggregation"));
     case ExprKind::kWindow:
+      if (window_row_ != nullptr) {
+        return WindowCall(expr, window_row_);
+      }
       RaiseError(Error::Internal("window function " + expr->display + " stands outside of a window node"));
     case ExprKind::kLambda:
       RaiseError(Error::Internal("a lambda stands where no function takes one"));

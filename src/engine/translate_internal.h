@@ -128,6 +128,8 @@ class Translator {
   std::vector<std::pair<plan::ExprPtr, Column>> replacements_;
   /// Where calls that depend on the row's position find it; null where no such call is expected.
   const Column* row_column_ = nullptr;
+  /// While an expression over windows is translated: where the row's index is found.
+  const Column* window_row_ = nullptr;
   const plan::LogicalPlan* collection_leaf_ = nullptr;
   duckdb::ColumnDataCollection* collection_ = nullptr;
 };

@@ -134,6 +134,23 @@ ParsedPtr Translator::WindowCall(const ExprPtr& expr, const Column* row) {
   const auto& spec = expr->window;
   const std::string name = BareName(call->function);
   const auto function = WindowFunctions().find(name);
+  if (call->kind != ExprKind::kAggregate && (call->kind != ExprKind::kCall || function == WindowFunctions().end())) {
+    // An expression over aggregates: each of them is computed over the window.
+    const auto over = plan::RewriteExpr(call, [&expr](const ExprPtr& part) -> ExprPtr {
+      if (part->kind != ExprKind::kAggregate) {
+        return nullptr;
+      }
+      auto window = std::make_shared<plan::Expr>(*expr);
+      window->children = {part};
+      window->type = part->type;
+      window->nullable = part->nullable;
+      return window;
+    });
+    const Column* outer = std::exchange(window_row_, row);
+    auto result = Expr(over);
+    window_row_ = outer;
+    return result;
+  }
   const bool ranking = function != WindowFunctions().end() && !call->distinct && call->filter == nullptr;
   duckdb::unique_ptr<duckdb::WindowExpression> window;
   if (ranking) {

@@ -4,6 +4,7 @@
 /// Spark's XORShiftRandom: the generator behind rand, randn, sample and shuffle.
 
 #include <cstdint>
+#include <initializer_list>
 
 namespace fleuve::engine {
 
