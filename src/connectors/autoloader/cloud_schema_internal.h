@@ -1,0 +1,95 @@
+#pragma once
+
+/// \file
+/// Schemas of Auto Loader streams: inference, hints, the history in `_schemas`, and new columns.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "connectors/autoloader/cloud_options_internal.h"
+#include "connectors/files/file_schema_internal.h"
+#include "connectors/stream_relation.h"
+
+namespace fleuve::connectors::autoloader {
+
+/// One version of `_schemas`.
+struct StoredSchema {
+  std::int64_t version = -1;
+  types::Schema data;
+  types::Schema partition;
+};
+
+/// The newest version; nullopt where there is none.
+Result<std::optional<StoredSchema>> ReadStoredSchema(const std::string& location);
+/// Writes version `schema.version`; false where another writer was first.
+Result<bool> WriteStoredSchema(const std::string& location, const StoredSchema& schema);
+
+/// `user.born DATE, sizes.element INT, tags MAP<STRING,STRING>`.
+struct Hint {
+  std::vector<std::string> path;
+  types::DataType type;
+};
+Result<std::vector<Hint>> ParseHints(const std::string& text);
+/// Columns with the hints' types; hinted columns that are not there come last.
+types::Schema ApplyHints(const types::Schema& schema, const std::vector<Hint>& hints);
+
+/// `current` with the fields that only `found` has, at the end of their structs; nullopt where there are none.
+/// \param names  dotted names of what was added
+std::optional<types::Schema> AddNewFields(const types::Schema& current, const types::Schema& found,
+                                          std::vector<std::string>* names);
+
+/// A `cloudFiles` stream, or the files of `read_files`, as the analyzer sees it. Immutable.
+class CloudRelation final : public plan::StreamRelation {
+ public:
+  /// \param batch  read_files without STREAM: no schema location is needed, nothing is stored.
+  static Result<std::shared_ptr<const CloudRelation>> Make(const std::vector<std::string>& paths,
+                                                           const std::optional<types::Schema>& schema,
+                                                           const plan::Options& options, bool defaults_of_read_files,
+                                                           bool batch, const plan::AnalysisConfig& config);
+
+  const types::Schema& schema() const override { return all_; }
+  std::string name() const override { return "cloudFiles"; }
+  std::string provider() const override { return "cloudFiles"; }
+  const plan::Options& options() const override { return options_; }
+  bool has_file_metadata() const override { return true; }
+
+  const CloudOptions& cloud() const { return cloud_; }
+  /// Absolute, may be a glob.
+  const std::string& path() const { return path_; }
+  const std::string& base() const { return base_; }
+  const files::ListFilter& filter() const { return filter_; }
+  /// The files that are there now, sorted by path.
+  Result<std::vector<files::ListedFile>> List() const;
+  /// A scan over files, with schema evolution and rescued data as the options say. Looks into Parquet footers.
+  Result<std::shared_ptr<const plan::FileScan>> Scan(const std::vector<files::ListedFile>& files) const;
+
+ private:
+  friend class EvolutionHandler;
+  CloudRelation() = default;
+  Result<types::Schema> Infer(const std::vector<files::ListedFile>& sample) const;
+  Result<files::Partitioning> FindPartitions(const std::vector<files::ListedFile>& found,
+                                             const std::optional<types::Schema>& user_schema) const;
+  Result<void> Finish(const types::Schema& data, const types::Schema& partition, bool inferred);
+  Result<std::vector<files::ListedFile>> CheckParquet(const std::vector<files::ListedFile>& files) const;
+  /// UNKNOWN_FIELD_EXCEPTION once the new columns are stored; nullopt where there are none.
+  Result<std::optional<Error>> Evolve(const types::Schema& found, const std::string& uri) const;
+
+  CloudOptions cloud_;
+  plan::Options options_;
+  plan::Options reader_;
+  plan::AnalysisConfig config_;
+  std::string path_;
+  std::string base_;
+  files::ListFilter filter_;
+  std::vector<Hint> hints_;
+  types::Schema data_;
+  types::Schema partition_;
+  types::Schema constants_;
+  types::Schema all_;
+  std::string rescued_column_;
+  std::int64_t schema_version_ = -1;
+};
+
+}  // namespace fleuve::connectors::autoloader
