@@ -2,8 +2,10 @@
 set(ENGINE_FUNCTIONS_SOURCES
   functions/aggregate_collect.cc
   functions/aggregate_order.cc
+  functions/aggregate_statistics.cc
   functions/aggregate_sum.cc
   functions/arithmetic.cc
+  functions/array_order.cc
   functions/arrays.cc
   functions/cast.cc
   functions/conditional.cc

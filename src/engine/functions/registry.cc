@@ -32,7 +32,7 @@ const Names<ScalarEntry>& Scalars() {
   static const auto* names = [] {
     auto* map = new Names<ScalarEntry>();
     for (const ScalarTable* table :
-         {&ArrayKernels(), &MapKernels(), &HigherOrderKernels(), &TextFormatKernels(), &JsonPathKernels(),
+         {&ArrayKernels(), &ArrayOrderKernels(), &MapKernels(), &HigherOrderKernels(), &TextFormatKernels(), &JsonPathKernels(),
           &ArithmeticKernels(), &CastKernels(), &ConditionalKernels(), &DateKernels(), &HashKernels(),
           &IntervalKernels(), &MathKernels(), &MiscKernels(), &NestedKernels(), &StringKernels(),
           &TextCodecKernels()}) {

@@ -9,6 +9,7 @@ namespace fleuve::engine {
 
 const ScalarTable& ArithmeticKernels();
 const ScalarTable& ArrayKernels();
+const ScalarTable& ArrayOrderKernels();
 const ScalarTable& HigherOrderKernels();
 const ScalarTable& MapKernels();
 const ScalarTable& JsonPathKernels();
