@@ -60,6 +60,9 @@ Result<void> DropConstraint(const TableContext& context, const TableRef& table, 
 /// COMMENT ON TABLE, ALTER TABLE SET TBLPROPERTIES ('comment' = ...).
 Result<void> SetComment(const TableContext& context, const TableRef& table, const std::optional<std::string>& comment);
 
+/// ALTER TABLE CLUSTER BY (none: empty).
+Result<void> SetClustering(const TableContext& context, const TableRef& table, const std::vector<std::string>& columns);
+
 struct OptimizeSpec {
   std::optional<std::string> where;
   std::vector<std::string> zorder_by;

@@ -19,6 +19,9 @@ namespace fleuve::tables {
 Result<RowsResult> DeleteFrom(const TableContext& context, const TableRef& table, const plan::PlanPtr& target,
                               const plan::ExprPtr& condition);
 
+/// TRUNCATE TABLE: as a DELETE of all rows, under its own name in the history.
+Result<void> TruncateTable(const TableContext& context, const TableRef& table, const plan::PlanPtr& target);
+
 /// `path` names a column or a nested field; `value` is over `target`, not yet cast.
 struct Assignment {
   std::vector<std::string> path;

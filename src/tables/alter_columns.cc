@@ -1,0 +1,445 @@
+#include <algorithm>
+#include <functional>
+
+#include "base/bytes.h"
+#include "base/ids.h"
+#include "delta/skipping_internal.h"
+#include "delta/table_source.h"
+#include "tables/alter_internal.h"
+#include "tables/commands.h"
+#include "tables/rewrite_internal.h"
+#include "tables/schema_internal.h"
+
+namespace fleuve::tables {
+
+using types::DataType;
+using types::StructField;
+using types::TypeKind;
+
+namespace {
+
+using Path = std::vector<std::string>;
+
+std::string Dotted(const Path& path) { return Join(path, "."); }
+
+Error Unresolved(const Path& path, const types::Schema& schema) {
+  std::string all;
+  for (const StructField& field : schema.fields()) {
+    all += (all.empty() ? "`" : ", `") + field.name + "`";
+  }
+  return Error(ErrorKind::kInvalidArgument, "UNRESOLVED_COLUMN.WITH_SUGGESTION",
+               "The column " + Dotted(path) + " cannot be resolved. The table has " + all + ".")
+      .With("objectName", Dotted(path))
+      .With("proposal", all);
+}
+
+using FieldsChange = std::function<Result<std::vector<StructField>>(std::vector<StructField>)>;
+
+/// Lets `change` edit the fields of the struct at `parent` (through element, key and value).
+Result<DataType> ChangeStruct(const DataType& type, const Path& parent, std::size_t at, const FieldsChange& change,
+                              const std::function<Error()>& missing) {
+  if (at == parent.size()) {
+    if (!type.Is(TypeKind::kStruct)) {
+      return missing();
+    }
+    FLEUVE_ASSIGN(std::vector<StructField> fields, change(type.fields()));
+    return DataType::Struct(std::move(fields));
+  }
+  const std::string& part = parent[at];
+  if (type.Is(TypeKind::kArray) && EqualsIgnoreAsciiCase(part, "element")) {
+    FLEUVE_ASSIGN(DataType element, ChangeStruct(type.element(), parent, at + 1, change, missing));
+    return DataType::Array(std::move(element), type.contains_null());
+  }
+  if (type.Is(TypeKind::kMap) && (EqualsIgnoreAsciiCase(part, "key") || EqualsIgnoreAsciiCase(part, "value"))) {
+    const bool is_key = EqualsIgnoreAsciiCase(part, "key");
+    FLEUVE_ASSIGN(DataType inner, ChangeStruct(is_key ? type.key() : type.value(), parent, at + 1, change, missing));
+    return is_key ? DataType::Map(std::move(inner), type.value(), type.contains_null())
+                  : DataType::Map(type.key(), std::move(inner), type.contains_null());
+  }
+  if (!type.Is(TypeKind::kStruct)) {
+    return missing();
+  }
+  const auto index = types::FieldIndex(type, part);
+  if (!index) {
+    return missing();
+  }
+  std::vector<StructField> fields = type.fields();
+  FLEUVE_ASSIGN(fields[*index].type, ChangeStruct(fields[*index].type, parent, at + 1, change, missing));
+  return DataType::Struct(std::move(fields));
+}
+
+std::ptrdiff_t IndexOf(const std::vector<StructField>& fields, const std::string& name) {
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (EqualsIgnoreAsciiCase(fields[i].name, name)) {
+      return static_cast<std::ptrdiff_t>(i);
+    }
+  }
+  return -1;
+}
+
+Path ParentOf(const Path& path) { return {path.begin(), path.end() - 1}; }
+
+/// Names of the table's columns that SQL texts in its metadata refer to.
+Result<void> CheckNotUsed(const Alteration& a, const std::string& column, const plan::AnalysisConfig& config) {
+  const plan::PlanPtr leaf = TableLeaf(a.snapshot, "the table");
+  const auto uses = [&](const std::string& sql) -> Result<bool> {
+    FLEUVE_ASSIGN(const plan::ExprPtr expr, AnalyzeSql(sql, leaf, config));
+    return plan::AnyExpr(expr, [&](const plan::Expr& e) {
+      return e.kind == plan::ExprKind::kAttribute && EqualsIgnoreAsciiCase(e.attribute.name, column);
+    });
+  };
+  for (const auto& [key, sql] : a.metadata.configuration) {
+    if (!key.starts_with("delta.constraints.")) {
+      continue;
+    }
+    FLEUVE_ASSIGN(const bool used, uses(sql));
+    if (used) {
+      return Error(ErrorKind::kInvalidArgument, "DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE",
+                   "The column " + column + " is used by the CHECK constraint " + key.substr(18) + " (" + sql + ").")
+          .With("columnName", column)
+          .With("constraints", sql);
+    }
+  }
+  for (const StructField& field : a.schema.fields()) {
+    if (const std::string* sql = FieldText(field, "delta.generationExpression")) {
+      FLEUVE_ASSIGN(const bool used, uses(*sql));
+      if (used) {
+        return Error(ErrorKind::kInvalidArgument, "DELTA_GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE",
+                     "The column " + column + " is used by the generated column " + field.name + ".")
+            .With("columnName", column)
+            .With("generatedColumns", field.name);
+      }
+    }
+  }
+  return {};
+}
+
+Result<void> Store(Alteration& a, types::Schema schema, bool new_columns) {
+  a.schema = std::move(schema);
+  FLEUVE_TRY(CheckColumnNames(a.schema, delta::ColumnMappingMode(a.metadata) != "none"));
+  a.metadata.schema_string = SchemaText(a.schema);
+  return AssignColumnMapping(a.metadata, a.schema, new_columns);
+}
+
+Json FieldJson(const StructField& field) {
+  return types::DataType::Struct({field}).ToJson()["fields"].items()[0];
+}
+
+bool WideningAllowed(const DataType& from, const DataType& to) {
+  const auto rank = [](const DataType& t) {
+    switch (t.kind()) {
+      case TypeKind::kByte:
+        return 1;
+      case TypeKind::kShort:
+        return 2;
+      case TypeKind::kInt:
+        return 3;
+      case TypeKind::kLong:
+        return 4;
+      default:
+        return 0;
+    }
+  };
+  const auto digits = [](const DataType& t) { return t.precision() - t.scale(); };
+  if (rank(from) > 0 && rank(to) > 0) {
+    return rank(from) < rank(to);
+  }
+  if (from.Is(TypeKind::kFloat) && to.Is(TypeKind::kDouble)) {
+    return true;
+  }
+  if (rank(from) > 0 && rank(from) < 4 && to.Is(TypeKind::kDouble)) {
+    return true;
+  }
+  if (from.Is(TypeKind::kDate) && to.Is(TypeKind::kTimestampNtz)) {
+    return true;
+  }
+  if (from.Is(TypeKind::kDecimal) && to.Is(TypeKind::kDecimal)) {
+    return to.scale() >= from.scale() && digits(to) >= digits(from);
+  }
+  return rank(from) > 0 && to.Is(TypeKind::kDecimal) && digits(to) >= (rank(from) == 4 ? 20 : 10);
+}
+
+}  // namespace
+
+Result<void> AddColumns(const TableContext& context, const TableRef& table, const std::vector<NewColumn>& columns) {
+  return Alter(context, table, "ADD COLUMNS", [&](Alteration& a) -> Result<void> {
+    types::Schema schema = a.schema;
+    Json::Array described;
+    for (const NewColumn& column : columns) {
+      if (!column.nullable) {
+        return Error(ErrorKind::kUnsupported, "DELTA_OPERATION_NOT_ALLOWED",
+                     "NOT NULL columns cannot be added to a table (" + Dotted(column.path) + ").")
+            .With("operation", "NOT NULL in ALTER TABLE ADD COLUMNS");
+      }
+      if (column.default_sql) {
+        return Error(ErrorKind::kUnsupported, "WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER_TABLE_ADD_COLUMN_NOT_SUPPORTED",
+                     "A column with a default cannot be added: add it, then set its default.");
+      }
+      StructField field{column.path.back(), column.type, true, Json(Json::Object{})};
+      if (column.comment) {
+        field.metadata.Set("comment", Json(*column.comment));
+      }
+      field = StoredSchema(DataType::Struct({field}), false).fields()[0];
+      FLEUVE_ASSIGN(schema, ChangeStruct(
+                                schema, ParentOf(column.path), 0,
+                                [&](std::vector<StructField> fields) -> Result<std::vector<StructField>> {
+                                  if (IndexOf(fields, field.name) >= 0) {
+                                    return Error(ErrorKind::kInvalidArgument, "FIELD_ALREADY_EXISTS",
+                                                 "Cannot add column, because `" + Dotted(column.path) +
+                                                     "` already exists.")
+                                        .With("op", "add")
+                                        .With("fieldNames", Dotted(column.path));
+                                  }
+                                  auto place = fields.end();
+                                  if (column.position.first) {
+                                    place = fields.begin();
+                                  } else if (!column.position.after.empty()) {
+                                    const auto at = IndexOf(fields, column.position.after);
+                                    if (at < 0) {
+                                      return Unresolved({column.position.after}, a.schema);
+                                    }
+                                    place = fields.begin() + at + 1;
+                                  }
+                                  fields.insert(place, field);
+                                  return fields;
+                                },
+                                [&] { return Unresolved(ParentOf(column.path), a.schema); }));
+      Json one(Json::Object{});
+      one.Set("column", FieldJson(field));
+      if (column.path.size() > 1) {
+        Json shown = FieldJson(field);
+        shown.Set("name", Json(Dotted(column.path)));
+        one.Set("column", std::move(shown));
+      }
+      if (column.position.first) {
+        one.Set("position", Json("FIRST"));
+      } else if (!column.position.after.empty()) {
+        one.Set("position", Json("AFTER " + column.position.after));
+      }
+      described.push_back(std::move(one));
+    }
+    a.parameters.Set("columns", Json(Json(std::move(described)).Dump()));
+    return Store(a, std::move(schema), true);
+  });
+}
+
+Result<void> RenameColumn(const TableContext& context, const TableRef& table, const std::vector<std::string>& path,
+                          const std::string& name) {
+  return Alter(context, table, "RENAME COLUMN", [&](Alteration& a) -> Result<void> {
+    if (delta::ColumnMappingMode(a.metadata) == "none") {
+      return Error(ErrorKind::kUnsupported, "DELTA_UNSUPPORTED_RENAME_COLUMN",
+                   "Columns can be renamed only where column mapping is on: set the table property "
+                   "'delta.columnMapping.mode' = 'name'.");
+    }
+    FLEUVE_TRY(CheckNotUsed(a, path[0], context.config));
+    std::string old_name;
+    FLEUVE_ASSIGN(types::Schema schema,
+                  ChangeStruct(
+                      a.schema, ParentOf(path), 0,
+                      [&](std::vector<StructField> fields) -> Result<std::vector<StructField>> {
+                        const auto at = IndexOf(fields, path.back());
+                        if (at < 0) {
+                          return Unresolved(path, a.schema);
+                        }
+                        const auto other = IndexOf(fields, name);
+                        if (other >= 0 && other != at) {
+                          return Error(ErrorKind::kInvalidArgument, "FIELD_ALREADY_EXISTS",
+                                       "Cannot rename column, because `" + name + "` already exists.")
+                              .With("op", "rename")
+                              .With("fieldNames", name);
+                        }
+                        StructField& field = fields[static_cast<std::size_t>(at)];
+                        old_name = field.name;
+                        field.name = name;
+                        return fields;
+                      },
+                      [&] { return Unresolved(path, a.schema); }));
+    if (path.size() == 1) {
+      for (std::string& partition : a.metadata.partition_columns) {
+        if (EqualsIgnoreAsciiCase(partition, old_name)) {
+          partition = name;
+        }
+      }
+    }
+    a.parameters.Set("oldColumnPath", Json(Dotted(path)));
+    Path renamed = ParentOf(path);
+    renamed.push_back(name);
+    a.parameters.Set("newColumnPath", Json(Dotted(renamed)));
+    return Store(a, std::move(schema), false);
+  });
+}
+
+Result<void> DropColumns(const TableContext& context, const TableRef& table,
+                         const std::vector<std::vector<std::string>>& paths, bool if_exists) {
+  return Alter(context, table, "DROP COLUMNS", [&](Alteration& a) -> Result<void> {
+    if (delta::ColumnMappingMode(a.metadata) == "none") {
+      return Error(ErrorKind::kUnsupported, "DELTA_UNSUPPORTED_DROP_COLUMN",
+                   "Columns can be dropped only where column mapping is on: set the table property "
+                   "'delta.columnMapping.mode' = 'name'.");
+    }
+    types::Schema schema = a.schema;
+    Json::Array dropped;
+    for (const Path& path : paths) {
+      if (path.size() == 1 && std::any_of(a.metadata.partition_columns.begin(), a.metadata.partition_columns.end(),
+                                          [&](const auto& p) { return EqualsIgnoreAsciiCase(p, path[0]); })) {
+        return Error(ErrorKind::kUnsupported, "DELTA_UNSUPPORTED_DROP_PARTITION_COLUMN",
+                     "The partition column " + path[0] + " cannot be dropped.")
+            .With("columnList", path[0]);
+      }
+      FLEUVE_TRY(CheckNotUsed(a, path[0], context.config));
+      bool missing = false;
+      auto changed = ChangeStruct(
+          schema, ParentOf(path), 0,
+          [&](std::vector<StructField> fields) -> Result<std::vector<StructField>> {
+            const auto at = IndexOf(fields, path.back());
+            if (at < 0) {
+              missing = true;
+              return Unresolved(path, a.schema);
+            }
+            if (fields.size() == 1) {
+              return Error(ErrorKind::kInvalidArgument, "DELTA_DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA",
+                           "The only column of a schema cannot be dropped.");
+            }
+            fields.erase(fields.begin() + at);
+            return fields;
+          },
+          [&] {
+            missing = true;
+            return Unresolved(path, a.schema);
+          });
+      if (!changed.ok()) {
+        if (missing && if_exists) {
+          continue;
+        }
+        return std::move(changed).error();
+      }
+      schema = *std::move(changed);
+      dropped.emplace_back(Dotted(path));
+    }
+    if (dropped.empty()) {
+      a.changed = false;
+      return {};
+    }
+    a.parameters.Set("columns", Json(Json(std::move(dropped)).Dump()));
+    return Store(a, std::move(schema), false);
+  });
+}
+
+Result<void> AlterColumn(const TableContext& context, const TableRef& table, const ColumnChange& change) {
+  return Alter(context, table, "CHANGE COLUMN", [&](Alteration& a) -> Result<void> {
+    StructField changed;
+    const auto edit = [&](std::vector<StructField> fields) -> Result<std::vector<StructField>> {
+      const auto at = IndexOf(fields, change.path.back());
+      if (at < 0) {
+        return Unresolved(change.path, a.schema);
+      }
+      StructField field = fields[static_cast<std::size_t>(at)];
+      const auto refuse = [&](const std::string& what) {
+        return Error(ErrorKind::kUnsupported, "DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
+                     "ALTER TABLE CHANGE COLUMN cannot change " + Dotted(change.path) + " " + what + ".")
+            .With("fieldPath", Dotted(change.path))
+            .With("oldField", field.type.Sql())
+            .With("newField", change.type ? change.type->Sql() : "");
+      };
+      if (change.type) {
+        const types::DataType to = StoredSchema(DataType::Struct({{"x", *change.type, true, Json()}}), false).fields()[0].type;
+        const std::string* length = FieldText(field, "__CHAR_VARCHAR_TYPE_STRING");
+        if (change.type->Is(TypeKind::kVarchar) || change.type->Is(TypeKind::kChar) ||
+            (length != nullptr && to.Is(TypeKind::kString))) {
+          if (!field.type.Is(TypeKind::kString)) {
+            return refuse("from " + field.type.SimpleString() + " to " + change.type->SimpleString());
+          }
+          if (change.type->Is(TypeKind::kString)) {
+            Json::Object kept;
+            for (const auto& [key, value] : field.metadata.fields()) {
+              if (key != "__CHAR_VARCHAR_TYPE_STRING") {
+                kept.emplace_back(key, value);
+              }
+            }
+            field.metadata = Json(std::move(kept));
+          } else {
+            FLEUVE_ASSIGN(const DataType from, DataType::FromDdl(length == nullptr ? "string" : *length));
+            if (!from.Is(change.type->kind()) || from.length() > change.type->length()) {
+              return refuse("from " + from.SimpleString() + " to " + change.type->SimpleString());
+            }
+            field.metadata.Set("__CHAR_VARCHAR_TYPE_STRING", Json(change.type->SimpleString()));
+          }
+        } else if (!field.type.EqualsIgnoringNullability(to)) {
+          if (!a.snapshot->BooleanProperty("delta.enableTypeWidening", false) || !WideningAllowed(field.type, to)) {
+            return refuse("from " + field.type.SimpleString() + " to " + to.SimpleString());
+          }
+          Json changes = field.metadata["delta.typeChanges"];
+          Json one(Json::Object{});
+          one.Set("fromType", field.type.ToJson());
+          one.Set("toType", to.ToJson());
+          changes.Append(std::move(one));
+          field.metadata.Set("delta.typeChanges", std::move(changes));
+          field.type = to;
+        }
+      }
+      if (change.nullable && *change.nullable != field.nullable) {
+        if (!*change.nullable) {
+          return refuse("from nullable to NOT NULL");
+        }
+        field.nullable = true;
+      }
+      if (change.comment) {
+        field.metadata.Set("comment", Json(*change.comment));
+      }
+      if (change.set_default) {
+        if (!delta::HasFeature(a.snapshot->protocol(), "allowColumnDefaults")) {
+          return Error(ErrorKind::kInvalidArgument, "WRONG_COLUMN_DEFAULTS_FOR_DELTA_FEATURE_NOT_ENABLED",
+                       "Column defaults need the table feature allowColumnDefaults: set the table property "
+                       "'delta.feature.allowColumnDefaults' = 'supported'.");
+        }
+        auto one_row = std::make_shared<plan::LogicalPlan>();
+        one_row->kind = plan::PlanKind::kOneRow;
+        FLEUVE_ASSIGN(const plan::ExprPtr value, AnalyzeSql(*change.set_default, one_row, context.config));
+        const auto aligned = AlignExpr(value, field.type, true, context.config);
+        if (!aligned.ok() || (value->type.IsString() && !field.type.IsString())) {
+          return Error(ErrorKind::kInvalidArgument, "INVALID_DEFAULT_VALUE.DATA_TYPE",
+                       "The default value " + *change.set_default + " of column " + field.name + " is no " +
+                           field.type.Sql() + ".");
+        }
+        field.metadata.Set("CURRENT_DEFAULT", Json(*change.set_default));
+      }
+      if (change.drop_default) {
+        Json::Object kept;
+        for (const auto& [key, value] : field.metadata.fields()) {
+          if (key != "CURRENT_DEFAULT") {
+            kept.emplace_back(key, value);
+          }
+        }
+        field.metadata = Json(std::move(kept));
+      }
+      changed = field;
+      if (!change.position) {
+        fields[static_cast<std::size_t>(at)] = std::move(field);
+        return fields;
+      }
+      fields.erase(fields.begin() + at);
+      auto place = fields.begin();
+      if (!change.position->first) {
+        const auto after = IndexOf(fields, change.position->after);
+        if (after < 0) {
+          return Unresolved({change.position->after}, a.schema);
+        }
+        place = fields.begin() + after + 1;
+      }
+      fields.insert(place, std::move(field));
+      return fields;
+    };
+    FLEUVE_ASSIGN(types::Schema schema, ChangeStruct(a.schema, ParentOf(change.path), 0, edit,
+                                                     [&] { return Unresolved(change.path, a.schema); }));
+    if (change.type && change.path.size() == 1) {
+      FLEUVE_TRY(CheckNotUsed(a, change.path[0], context.config));
+    }
+    a.parameters.Set("column", Json(FieldJson(changed).Dump()));
+    if (change.position) {
+      a.parameters.Set("position", Json(change.position->first ? "FIRST" : "AFTER " + change.position->after));
+    }
+    return Store(a, std::move(schema), false);
+  });
+}
+
+}  // namespace fleuve::tables

@@ -1,0 +1,260 @@
+#include <algorithm>
+
+#include "base/bytes.h"
+#include "tables/modify_internal.h"
+#include "tables/rewrite_internal.h"
+#include "tables/schema_internal.h"
+#include "tables/write_options_internal.h"
+
+namespace fleuve::tables {
+
+using plan::ExprPtr;
+using types::DataType;
+using types::StructField;
+using types::Value;
+
+namespace {
+
+Json PredicateParameter(const ExprPtr& condition) {
+  Json::Array predicates;
+  if (condition != nullptr) {
+    predicates.emplace_back(condition->display);
+  }
+  Json parameters(Json::Object{});
+  parameters.Set("predicate", Json(Json(std::move(predicates)).Dump()));
+  return parameters;
+}
+
+/// A subquery anywhere in an assignment is refused as in conditions.
+Result<void> CheckValue(const ExprPtr& value, const std::string& statement) {
+  if (plan::AnyExpr(value, [](const plan::Expr& e) { return e.kind == plan::ExprKind::kSubquery; })) {
+    return Error(ErrorKind::kUnsupported, "DELTA_UNSUPPORTED_SUBQUERY",
+                 "Subqueries are not supported in " + statement + ".")
+        .With("operation", statement)
+        .With("cond", value->display);
+  }
+  return {};
+}
+
+Result<std::int64_t> Delete(const TableContext& context, const TableRef& table, const plan::PlanPtr& target,
+                            const ExprPtr& condition, bool truncate) {
+  const std::int64_t start = context.logs->context().clock->MonotonicNanos();
+  FLEUVE_TRY(CheckCondition(condition, "DELETE"));
+  FLEUVE_ASSIGN(const delta::SnapshotPtr snapshot, SnapshotOf(target));
+  const delta::DeltaLogPtr log = context.logs->Open(table.location);
+  FLEUVE_TRY(delta::CheckWritable(snapshot->protocol(), table.name));
+  delta::Transaction transaction(log, snapshot);
+  std::vector<delta::Action> actions;
+  FLEUVE_ASSIGN(const bool done, AddAppTransaction(context, *snapshot, &actions));
+  if (done) {
+    return std::int64_t{0};
+  }
+  if (const std::string* append_only = snapshot->Property("delta.appendOnly"); append_only && *append_only == "true") {
+    return Error(ErrorKind::kUnsupported, "DELTA_CANNOT_MODIFY_APPEND_ONLY",
+                 "The table only takes appends: its property delta.appendOnly is true.")
+        .With("config", "delta.appendOnly");
+  }
+  auto rewritten = DeleteRows(context, snapshot, target->output, condition, true);
+  if (!rewritten.ok()) {
+    return WriteError(std::move(rewritten).error());
+  }
+  Rewrite rewrite = *std::move(rewritten);
+  if (condition == nullptr) {
+    transaction.ReadWholeTable();
+  } else {
+    transaction.ReadFiles(rewrite.candidates, SplitAnd(condition), target->output);
+  }
+  actions.insert(actions.end(), rewrite.actions.begin(), rewrite.actions.end());
+  if (actions.empty()) {
+    return std::int64_t{0};
+  }
+  delta::Operation operation;
+  operation.name = truncate ? "TRUNCATE" : "DELETE";
+  operation.parameters = truncate ? Json(Json::Object{}) : PredicateParameter(condition);
+  const auto number = [](std::int64_t n) { return std::to_string(n); };
+  const std::string elapsed = Millis(start, context.logs->context().clock->MonotonicNanos());
+  operation.metrics = {{"numRemovedFiles", number(rewrite.removed_files)},
+                       {"numRemovedBytes", number(rewrite.removed_bytes)},
+                       {"numCopiedRows", number(rewrite.copied_rows)},
+                       {"numDeletionVectorsAdded", "0"},
+                       {"executionTimeMs", elapsed},
+                       {"numDeletionVectorsUpdated", "0"},
+                       {"numAddedFiles", number(static_cast<std::int64_t>(rewrite.written.adds.size()))},
+                       {"numDeletionVectorsRemoved", "0"},
+                       {"numAddedChangeFiles", number(static_cast<std::int64_t>(rewrite.changes.adds.size()))},
+                       {"numDeletedRows", number(rewrite.deleted_rows)},
+                       {"scanTimeMs", "0"},
+                       {"numAddedBytes", number(rewrite.written.bytes)},
+                       {"rewriteTimeMs", elapsed}};
+  std::vector<std::string> files = rewrite.written.files;
+  files.insert(files.end(), rewrite.changes.files.begin(), rewrite.changes.files.end());
+  std::vector<std::string> folders = rewrite.written.folders;
+  folders.insert(folders.end(), rewrite.changes.folders.begin(), rewrite.changes.folders.end());
+  operation.user_metadata = Conf(context.config, "spark.databricks.delta.commitInfo.userMetadata");
+  FLEUVE_TRY(transaction.Commit(std::move(actions), std::move(operation), files, folders));
+  log->WaitForBackground();
+  return rewrite.deleted_rows;
+}
+
+}  // namespace
+
+Result<RowsResult> DeleteFrom(const TableContext& context, const TableRef& table, const plan::PlanPtr& target,
+                              const ExprPtr& condition) {
+  FLEUVE_ASSIGN(const std::int64_t rows, Delete(context, table, target, condition, false));
+  return AffectedRows(rows);
+}
+
+Result<void> TruncateTable(const TableContext& context, const TableRef& table, const plan::PlanPtr& target) {
+  FLEUVE_TRY(Delete(context, table, target, nullptr, true));
+  return {};
+}
+
+Result<RowsResult> UpdateTable(const TableContext& context, const TableRef& table, const plan::PlanPtr& target,
+                               const std::vector<Assignment>& assignments, const ExprPtr& condition) {
+  const std::int64_t start = context.logs->context().clock->MonotonicNanos();
+  FLEUVE_TRY(CheckCondition(condition, "UPDATE"));
+  for (const Assignment& assignment : assignments) {
+    FLEUVE_TRY(CheckValue(assignment.value, "UPDATE"));
+  }
+  FLEUVE_ASSIGN(const delta::SnapshotPtr snapshot, SnapshotOf(target));
+  const delta::DeltaLogPtr log = context.logs->Open(table.location);
+  FLEUVE_TRY(delta::CheckWritable(snapshot->protocol(), table.name));
+  const types::Schema& schema = snapshot->schema();
+  std::vector<ExprPtr> old_values;
+  for (const plan::Attribute& attribute : target->output) {
+    old_values.push_back(plan::MakeAttribute(attribute));
+  }
+  for (const Assignment& assignment : assignments) {
+    const auto at = types::FieldIndex(schema, assignment.path[0]);
+    if (at && schema.fields()[*at].metadata.Find("delta.identity.start") != nullptr) {
+      return Error(ErrorKind::kInvalidArgument, "DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED",
+                   "Identity columns cannot be updated.");
+    }
+  }
+  FLEUVE_ASSIGN(std::vector<ExprPtr> new_values,
+                ApplyAssignments(schema, old_values, assignments, false, context.config, [&](const std::string& name) {
+                  return Error(ErrorKind::kInvalidArgument, "UNRESOLVED_COLUMN.WITH_SUGGESTION",
+                               "The column " + name + " cannot be resolved.")
+                      .With("objectName", name);
+                }));
+  if (const std::string* append_only = snapshot->Property("delta.appendOnly"); append_only && *append_only == "true") {
+    return Error(ErrorKind::kUnsupported, "DELTA_CANNOT_MODIFY_APPEND_ONLY",
+                 "The table only takes appends: its property delta.appendOnly is true.")
+        .With("config", "delta.appendOnly");
+  }
+  delta::Transaction transaction(log, snapshot);
+  std::vector<delta::Action> actions;
+  FLEUVE_ASSIGN(const bool done, AddAppTransaction(context, *snapshot, &actions));
+  if (done) {
+    return AffectedRows(0);
+  }
+  FLEUVE_ASSIGN(const TouchedFiles touched, FindTouched(context, snapshot, target->output, condition));
+  if (condition == nullptr) {
+    transaction.ReadWholeTable();
+  } else {
+    transaction.ReadFiles(touched.candidates, SplitAnd(condition), target->output);
+  }
+  std::int64_t updated = 0;
+  std::int64_t copied = 0;
+  std::int64_t removed_bytes = 0;
+  DataFiles written;
+  DataFiles changes;
+  if (!touched.files.empty()) {
+    std::vector<delta::AddFile> files;
+    for (const TouchedFiles::File& file : touched.files) {
+      files.push_back(file.add);
+      updated += file.matching;
+      copied += file.rows - file.matching;
+      removed_bytes += file.add.size;
+    }
+    FLEUVE_ASSIGN(const plan::PlanPtr rows, ScanFiles(snapshot, files, target->output));
+    const ExprPtr matches = condition == nullptr ? nullptr : IsTrue(condition);
+    std::vector<std::string> assigned;
+    for (const Assignment& assignment : assignments) {
+      assigned.push_back(assignment.path[0]);
+    }
+    const auto rows_with = [&](bool only_matching) -> Result<plan::PlanPtr> {
+      std::vector<ExprPtr> values;
+      for (std::size_t i = 0; i < new_values.size(); ++i) {
+        values.push_back(matches == nullptr || only_matching || new_values[i] == old_values[i]
+                             ? new_values[i]
+                             : plan::MakeCase({matches, new_values[i], old_values[i]}, true, schema.fields()[i].type));
+      }
+      const plan::PlanPtr from = only_matching && matches != nullptr ? plan::MakeFilter(rows, matches) : rows;
+      return RecomputeGenerated(ProjectTo(from, std::move(values), schema), schema, assigned, context.config);
+    };
+    FLEUVE_ASSIGN(const plan::PlanPtr result, rows_with(false));
+    FLEUVE_ASSIGN(const auto constraints, ConstraintsOf(snapshot->metadata(), schema, result, context.config));
+    auto run = WriteDataFiles(context, table.location, snapshot->metadata(), schema, result, constraints, {});
+    if (!run.ok()) {
+      return WriteError(std::move(run).error());
+    }
+    written = *std::move(run);
+    for (const delta::AddFile& add : written.adds) {
+      actions.emplace_back(add);
+    }
+    const std::int64_t now = context.logs->context().clock->NowMillis();
+    for (const delta::AddFile& add : files) {
+      actions.emplace_back(RemovalOf(add, now, true));
+    }
+    if (KeepsChanges(*snapshot)) {
+      std::vector<StructField> fields = schema.fields();
+      fields.push_back({"_change_type", DataType::String(), true, Json()});
+      const types::Schema change_schema = DataType::Struct(fields);
+      const auto with_type = [&](const plan::PlanPtr& from, const std::vector<ExprPtr>& values, const char* type) {
+        std::vector<ExprPtr> exprs = values;
+        exprs.push_back(plan::MakeLiteral(Value(type), DataType::String()));
+        return ProjectTo(from, std::move(exprs), change_schema);
+      };
+      FLEUVE_ASSIGN(const plan::PlanPtr after, rows_with(true));
+      std::vector<ExprPtr> after_values;
+      for (const plan::Attribute& attribute : after->output) {
+        after_values.push_back(plan::MakeAttribute(attribute));
+      }
+      auto both = std::make_shared<plan::LogicalPlan>();
+      both->kind = plan::PlanKind::kUnion;
+      both->children = {
+          with_type(matches == nullptr ? rows : plan::MakeFilter(rows, matches), old_values, "update_preimage"),
+          with_type(after, after_values, "update_postimage")};
+      both->output = plan::AttributesOf(change_schema);
+      DataFileOptions options;
+      options.subfolder = "_change_data";
+      options.statistics = false;
+      FLEUVE_ASSIGN(changes, WriteDataFiles(context, table.location, snapshot->metadata(), schema, both, {}, options));
+      for (const delta::AddFile& add : changes.adds) {
+        actions.emplace_back(delta::AddCdcFile{add.path, add.partition_values, add.size, std::nullopt});
+      }
+    }
+  }
+  if (actions.empty()) {
+    return AffectedRows(0);
+  }
+  delta::Operation operation;
+  operation.name = "UPDATE";
+  operation.parameters = PredicateParameter(condition);
+  operation.user_metadata = Conf(context.config, "spark.databricks.delta.commitInfo.userMetadata");
+  const auto number = [](std::int64_t n) { return std::to_string(n); };
+  const std::string elapsed = Millis(start, context.logs->context().clock->MonotonicNanos());
+  operation.metrics = {{"numRemovedFiles", number(static_cast<std::int64_t>(touched.files.size()))},
+                       {"numRemovedBytes", number(removed_bytes)},
+                       {"numCopiedRows", number(copied)},
+                       {"numDeletionVectorsAdded", "0"},
+                       {"executionTimeMs", elapsed},
+                       {"numDeletionVectorsUpdated", "0"},
+                       {"scanTimeMs", "0"},
+                       {"numAddedFiles", number(static_cast<std::int64_t>(written.adds.size()))},
+                       {"numUpdatedRows", number(updated)},
+                       {"numDeletionVectorsRemoved", "0"},
+                       {"numAddedChangeFiles", number(static_cast<std::int64_t>(changes.adds.size()))},
+                       {"numAddedBytes", number(written.bytes)},
+                       {"rewriteTimeMs", elapsed}};
+  std::vector<std::string> files = written.files;
+  files.insert(files.end(), changes.files.begin(), changes.files.end());
+  std::vector<std::string> folders = written.folders;
+  folders.insert(folders.end(), changes.folders.begin(), changes.folders.end());
+  FLEUVE_TRY(transaction.Commit(std::move(actions), std::move(operation), files, folders));
+  log->WaitForBackground();
+  return AffectedRows(updated);
+}
+
+}  // namespace fleuve::tables

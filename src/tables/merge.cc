@@ -1,0 +1,804 @@
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/bytes.h"
+#include "columnar/ipc.h"
+#include "delta/skipping_internal.h"
+#include "engine/engine.h"
+#include "plan/analyzer.h"
+#include "tables/insert_columns_internal.h"
+#include "tables/modify_internal.h"
+#include "tables/rewrite_internal.h"
+#include "tables/schema_internal.h"
+#include "tables/write_options_internal.h"
+
+namespace fleuve::tables {
+
+using plan::ExprPtr;
+using plan::PlanPtr;
+using types::DataType;
+using types::StructField;
+using types::Value;
+
+namespace {
+
+ExprPtr Flag(bool value) { return plan::MakeLiteral(Value(value), DataType::Boolean()); }
+
+ExprPtr Number(std::int64_t value) { return plan::MakeLiteral(Value(value), DataType::Int()); }
+
+plan::Attribute NewAttribute(std::string name, DataType type) {
+  plan::Attribute attribute;
+  attribute.id = plan::NewAttributeId();
+  attribute.name = std::move(name);
+  attribute.type = std::move(type);
+  return attribute;
+}
+
+PlanPtr Join(plan::JoinType type, const PlanPtr& left, const PlanPtr& right, const ExprPtr& condition) {
+  auto node = std::make_shared<plan::LogicalPlan>();
+  node->kind = plan::PlanKind::kJoin;
+  node->join_type = type;
+  node->children = {left, right};
+  node->condition = condition;
+  node->output = left->output;
+  if (type != plan::JoinType::kLeftSemi && type != plan::JoinType::kLeftAnti) {
+    for (plan::Attribute attribute : right->output) {
+      attribute.nullable = attribute.nullable || type == plan::JoinType::kLeft;
+      node->output.push_back(std::move(attribute));
+    }
+  }
+  return node;
+}
+
+PlanPtr Metrics(const PlanPtr& child, std::string name, std::vector<ExprPtr> exprs) {
+  auto node = std::make_shared<plan::LogicalPlan>();
+  node->kind = plan::PlanKind::kMetrics;
+  node->children = {child};
+  node->output = child->output;
+  node->name = std::move(name);
+  node->exprs = std::move(exprs);
+  return node;
+}
+
+/// The child's columns and more behind them.
+PlanPtr Extend(const PlanPtr& child, const std::vector<std::pair<plan::Attribute, ExprPtr>>& more) {
+  std::vector<ExprPtr> exprs;
+  std::vector<plan::Attribute> output = child->output;
+  for (const plan::Attribute& attribute : child->output) {
+    exprs.push_back(plan::MakeAttribute(attribute));
+  }
+  for (const auto& [attribute, expr] : more) {
+    exprs.push_back(expr);
+    plan::Attribute with = attribute;
+    with.type = expr->type;
+    with.nullable = expr->nullable;
+    output.push_back(std::move(with));
+  }
+  return plan::MakeProject(child, std::move(exprs), std::move(output));
+}
+
+Error Unresolved(const std::string& name, const std::string& where) {
+  return Error(ErrorKind::kInvalidArgument, "DELTA_MERGE_UNRESOLVED_EXPRESSION",
+               "Cannot resolve " + name + " in " + where + ".")
+      .With("sqlExpr", name)
+      .With("clause", where)
+      .With("cols", "");
+}
+
+std::string ClauseList(const std::vector<MergeClause>& clauses) {
+  Json::Array all;
+  for (const MergeClause& clause : clauses) {
+    Json one(Json::Object{});
+    if (clause.condition != nullptr) {
+      one.Set("predicate", Json(clause.condition->display));
+    }
+    one.Set("actionType", Json(clause.kind == MergeClause::Kind::kUpdate   ? "update"
+                               : clause.kind == MergeClause::Kind::kDelete ? "delete"
+                                                                           : "insert"));
+    all.push_back(std::move(one));
+  }
+  return Json(std::move(all)).Dump();
+}
+
+/// Action codes of a row: 0 stays as it is; others name a clause.
+constexpr std::int64_t kMatchedBase = 1;
+constexpr std::int64_t kBySourceBase = 1001;
+
+class Merger {
+ public:
+  Merger(const TableContext& context, const TableRef& table, const MergeSpec& spec)
+      : context_(context), table_(table), spec_(spec) {}
+
+  Result<RowsResult> Run() {
+    start_ = context_.logs->context().clock->MonotonicNanos();
+    FLEUVE_ASSIGN(snapshot_, SnapshotOf(spec_.target));
+    log_ = context_.logs->Open(table_.location);
+    FLEUVE_TRY(delta::CheckWritable(snapshot_->protocol(), table_.name));
+    FLEUVE_TRY(CheckClauses());
+    delta::Transaction transaction(log_, snapshot_);
+    std::vector<delta::Action> actions;
+    FLEUVE_ASSIGN(const bool done, AddAppTransaction(context_, *snapshot_, &actions));
+    if (done) {
+      return Counts();
+    }
+    const std::size_t own_actions = actions.size();
+    FLEUVE_TRY(ResolveSchema());
+    FLEUVE_TRY(ResolveValues());
+    FLEUVE_TRY(MaterializeSource());
+    FLEUVE_ASSIGN(candidates_, snapshot_->Files(SplitAnd(spec_.condition), spec_.target->output));
+    if (!spec_.not_matched_by_source.empty()) {
+      candidates_ = snapshot_->AllFiles();
+      transaction.ReadWholeTable();
+    } else {
+      transaction.ReadFiles(candidates_, SplitAnd(spec_.condition), spec_.target->output);
+    }
+    if (metadata_changed_) {
+      FLEUVE_TRY(transaction.UpdateMetadata(metadata_));
+      metadata_ = transaction.metadata();
+    }
+    if (ChangesTarget()) {
+      FLEUVE_TRY(FindTouchedFiles());
+    }
+    FLEUVE_TRY(WriteRows());
+    for (const delta::AddFile& add : written_.adds) {
+      actions.emplace_back(add);
+    }
+    const std::int64_t now = context_.logs->context().clock->NowMillis();
+    for (const delta::AddFile& add : touched_) {
+      actions.emplace_back(RemovalOf(add, now, true));
+      removed_bytes_ += add.size;
+    }
+    for (const delta::AddFile& add : changes_.adds) {
+      actions.emplace_back(delta::AddCdcFile{add.path, add.partition_values, add.size, std::nullopt});
+    }
+    if (actions.size() == own_actions && own_actions == 0 && !metadata_changed_) {
+      return Counts();
+    }
+    std::vector<std::string> files = written_.files;
+    files.insert(files.end(), changes_.files.begin(), changes_.files.end());
+    std::vector<std::string> folders = written_.folders;
+    folders.insert(folders.end(), changes_.folders.begin(), changes_.folders.end());
+    FLEUVE_TRY(transaction.Commit(std::move(actions), MakeOperation(), files, folders));
+    log_->WaitForBackground();
+    return Counts();
+  }
+
+ private:
+  bool ChangesTarget() const { return !spec_.matched.empty() || !spec_.not_matched_by_source.empty(); }
+
+  RowsResult Counts() const {
+    return {DataType::Struct({{"num_affected_rows", DataType::Long(), true, Json()},
+                              {"num_updated_rows", DataType::Long(), true, Json()},
+                              {"num_deleted_rows", DataType::Long(), true, Json()},
+                              {"num_inserted_rows", DataType::Long(), true, Json()}}),
+            {{Value(updated() + deleted() + inserted_), Value(updated()), Value(deleted()), Value(inserted_)}}};
+  }
+  std::int64_t updated() const { return matched_updated_ + by_source_updated_; }
+  std::int64_t deleted() const { return matched_deleted_ + by_source_deleted_; }
+
+  fleuve::Result<void> CheckExpression(const ExprPtr& expr) const {
+    if (expr == nullptr) {
+      return {};
+    }
+    if (plan::AnyExpr(expr, [](const plan::Expr& e) { return e.kind == plan::ExprKind::kSubquery; })) {
+      return Error(ErrorKind::kUnsupported, "DELTA_UNSUPPORTED_SUBQUERY", "Subqueries are not supported in MERGE.");
+    }
+    if (plan::AnyExpr(expr, [](const plan::Expr& e) { return e.kind == plan::ExprKind::kAggregate; })) {
+      return Error(ErrorKind::kInvalidArgument, "DELTA_AGGREGATION_NOT_SUPPORTED",
+                   "Aggregate functions are not supported in the conditions of MERGE.");
+    }
+    return {};
+  }
+
+  fleuve::Result<void> CheckClauses() const {
+    FLEUVE_TRY(CheckExpression(spec_.condition));
+    std::vector<ExprPtr> conditions{spec_.condition};
+    if (spec_.matched.empty() && spec_.not_matched.empty() && spec_.not_matched_by_source.empty()) {
+      return Error(ErrorKind::kInvalidArgument, "DELTA_MERGE_MISSING_WHEN",
+                   "There must be at least one WHEN clause in a MERGE statement.");
+    }
+    for (const auto* clauses : {&spec_.matched, &spec_.not_matched, &spec_.not_matched_by_source}) {
+      for (std::size_t i = 0; i < clauses->size(); ++i) {
+        const MergeClause& clause = (*clauses)[i];
+        FLEUVE_TRY(CheckExpression(clause.condition));
+        conditions.push_back(clause.condition);
+        if (clause.condition == nullptr && i + 1 < clauses->size()) {
+          const char* condition = clauses == &spec_.matched       ? "DELTA_NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION"
+                                  : clauses == &spec_.not_matched ? "DELTA_NON_LAST_NOT_MATCHED_CLAUSE_OMIT_CONDITION"
+                                                                  : "DELTA_NON_LAST_NOT_MATCHED_BY_SOURCE_CLAUSE_OMIT_CONDITION";
+          return Error(ErrorKind::kInvalidArgument, condition,
+                       "Only the last clause of its kind may go without a condition.");
+        }
+        for (const Assignment& assignment : clause.assignments) {
+          FLEUVE_TRY(CheckExpression(assignment.value));
+        }
+      }
+    }
+    for (const ExprPtr& condition : conditions) {
+      if (condition == nullptr) {
+        continue;
+      }
+      if (!condition->deterministic) {
+        return Error(ErrorKind::kInvalidArgument, "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED",
+                     "Non-deterministic functions are not supported in the conditions of MERGE.")
+            .With("operation", "MERGE")
+            .With("expression", condition->display);
+      }
+      if (!condition->type.Is(types::TypeKind::kBoolean) && !condition->type.Is(types::TypeKind::kVoid)) {
+        return Error(ErrorKind::kInvalidArgument, "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN",
+                     "The condition " + condition->display + " is not a boolean.");
+      }
+    }
+    const std::string* append_only = snapshot_->Property("delta.appendOnly");
+    if (ChangesTarget() && append_only != nullptr && *append_only == "true") {
+      return Error(ErrorKind::kUnsupported, "DELTA_CANNOT_MODIFY_APPEND_ONLY",
+                   "The table only takes appends: its property delta.appendOnly is true.")
+          .With("config", "delta.appendOnly");
+    }
+    return {};
+  }
+
+  bool Evolves() const {
+    return spec_.schema_evolution || ConfFlag(context_.config, "spark.databricks.delta.schema.autoMerge.enabled", false);
+  }
+
+  std::vector<const plan::Attribute*> SourceColumns() const {
+    std::vector<const plan::Attribute*> out;
+    for (const plan::Attribute& attribute : spec_.source->output) {
+      if (!attribute.hidden) {
+        out.push_back(&attribute);
+      }
+    }
+    return out;
+  }
+
+  /// The table's schema after the merge.
+  fleuve::Result<void> ResolveSchema() {
+    schema_ = snapshot_->schema();
+    metadata_ = snapshot_->metadata();
+    if (!Evolves()) {
+      return {};
+    }
+    std::vector<StructField> data;
+    std::set<std::string> names;
+    bool star = false;
+    for (const auto* clauses : {&spec_.matched, &spec_.not_matched}) {
+      for (const MergeClause& clause : *clauses) {
+        star = star || clause.star;
+        for (const Assignment& assignment : clause.assignments) {
+          // A new column by assignment: `SET more = s.more`.
+          if (assignment.path.size() == 1 && names.insert(AsciiLower(assignment.path[0])).second) {
+            data.push_back({assignment.path[0], assignment.value->type, true, Json(Json::Object{})});
+          }
+        }
+      }
+    }
+    if (star) {
+      for (const plan::Attribute* attribute : SourceColumns()) {
+        if (names.insert(AsciiLower(attribute->name)).second) {
+          data.push_back({attribute->name, attribute->type, true, Json(Json::Object{})});
+        }
+      }
+    }
+    MergeRules rules;
+    rules.add_columns = true;
+    rules.allow_casts = true;
+    rules.widen = snapshot_->BooleanProperty("delta.enableTypeWidening", false);
+    FLEUVE_ASSIGN(types::Schema merged, MergeSchemas(schema_, DataType::Struct(std::move(data)), rules, context_.config));
+    if (!(merged == schema_)) {
+      schema_ = StoredSchema(merged, false);
+      FLEUVE_TRY(CheckColumnNames(schema_, delta::ColumnMappingMode(metadata_) != "none"));
+      metadata_.schema_string = SchemaText(schema_);
+      FLEUVE_TRY(AssignColumnMapping(metadata_, schema_, true));
+      metadata_changed_ = true;
+    }
+    return {};
+  }
+
+  fleuve::Result<std::vector<Assignment>> StarAssignments(const char* where) const {
+    std::vector<Assignment> out;
+    std::map<std::string, const plan::Attribute*> by_name;
+    for (const plan::Attribute* attribute : SourceColumns()) {
+      by_name.emplace(AsciiLower(attribute->name), attribute);
+    }
+    for (const StructField& field : schema_.fields()) {
+      const auto at = by_name.find(AsciiLower(field.name));
+      if (at == by_name.end()) {
+        if (Evolves() || FieldText(field, "delta.generationExpression") != nullptr) {
+          continue;
+        }
+        return Unresolved(field.name, where);
+      }
+      out.push_back({{field.name}, plan::MakeAttribute(*at->second)});
+    }
+    return out;
+  }
+
+  fleuve::Result<void> ResolveValues() {
+    for (std::size_t i = 0; i < schema_.fields().size(); ++i) {
+      const StructField& field = schema_.fields()[i];
+      if (i < spec_.target->output.size()) {
+        FLEUVE_ASSIGN(ExprPtr value, AlignExpr(plan::MakeAttribute(spec_.target->output[i]), field.type, true,
+                                               context_.config));
+        old_values_.push_back(std::move(value));
+      } else {
+        old_values_.push_back(plan::MakeNull(field.type));
+      }
+    }
+    const auto update = [&](const MergeClause& clause) -> fleuve::Result<std::vector<ExprPtr>> {
+      std::vector<Assignment> assignments = clause.assignments;
+      if (clause.star) {
+        FLEUVE_ASSIGN(assignments, StarAssignments("UPDATE clause"));
+      }
+      return ApplyAssignments(schema_, old_values_, assignments, Evolves(), context_.config,
+                              [](const std::string& name) { return Unresolved(name, "UPDATE clause"); });
+    };
+    for (const MergeClause& clause : spec_.matched) {
+      std::vector<ExprPtr> values;
+      if (clause.kind == MergeClause::Kind::kUpdate) {
+        FLEUVE_ASSIGN(values, update(clause));
+      }
+      matched_values_.push_back(std::move(values));
+    }
+    for (const MergeClause& clause : spec_.not_matched_by_source) {
+      std::vector<ExprPtr> values;
+      if (clause.kind == MergeClause::Kind::kUpdate) {
+        FLEUVE_ASSIGN(values, update(clause));
+      }
+      by_source_values_.push_back(std::move(values));
+    }
+    for (const MergeClause& clause : spec_.not_matched) {
+      std::vector<Assignment> assignments = clause.assignments;
+      if (clause.star) {
+        FLEUVE_ASSIGN(assignments, StarAssignments("INSERT clause"));
+      }
+      std::vector<NamedColumn> columns;
+      std::set<std::string> seen;
+      for (const Assignment& assignment : assignments) {
+        const auto at = types::FieldIndex(schema_, assignment.path[0]);
+        if (!at || assignment.path.size() != 1) {
+          return Unresolved(fleuve::Join(assignment.path, "."), "INSERT clause");
+        }
+        if (!seen.insert(AsciiLower(assignment.path[0])).second) {
+          return Error(ErrorKind::kInvalidArgument, "DELTA_DUPLICATE_COLUMNS_ON_INSERT",
+                       "The column " + assignment.path[0] + " stands more than once in an INSERT clause.");
+        }
+        columns.push_back({schema_.fields()[*at].name, assignment.value});
+      }
+      insert_columns_.push_back(std::move(columns));
+    }
+    return {};
+  }
+
+  /// The source is computed once: a second run might see other rows.
+  fleuve::Result<void> MaterializeSource() {
+    std::vector<ExprPtr> exprs;
+    std::vector<plan::Attribute> output;
+    for (const plan::Attribute* attribute : SourceColumns()) {
+      exprs.push_back(plan::MakeAttribute(*attribute));
+      output.push_back(*attribute);
+    }
+    const PlanPtr visible = plan::MakeProject(spec_.source, exprs, output);
+    FLEUVE_ASSIGN(const PlanPtr prepared, plan::Prepare(visible, context_.config));
+    engine::ExecuteOptions options;
+    options.token = context_.token;
+    options.observer = context_.observer;
+    options.session_zone = context_.config.session_zone;
+    FLEUVE_ASSIGN(auto reader, context_.engine->Execute(prepared, options));
+    auto rows = std::make_shared<plan::RowScan>();
+    FLEUVE_ASSIGN(rows->batches, engine::ReadAll(*reader));
+    for (const auto& batch : rows->batches) {
+      source_rows_ += batch.row_count();
+    }
+    auto leaf = std::make_shared<plan::LogicalPlan>();
+    leaf->kind = plan::PlanKind::kRows;
+    leaf->output = output;
+    leaf->rows = std::move(rows);
+    source_ = leaf;
+    return {};
+  }
+
+  static ExprPtr AnyOf(const std::vector<MergeClause>& clauses) {
+    ExprPtr any;
+    for (const MergeClause& clause : clauses) {
+      if (clause.condition == nullptr) {
+        return nullptr;
+      }
+      const ExprPtr one = IsTrue(clause.condition);
+      any = any == nullptr ? one : plan::MakeCall("or", {any, one}, DataType::Boolean(), false, one->can_fail || any->can_fail);
+    }
+    return any;
+  }
+
+  /// Which files have rows that change, and that no row matches twice.
+  fleuve::Result<void> FindTouchedFiles() {
+    FLEUVE_ASSIGN(const PlanPtr target, ScanFiles(snapshot_, candidates_, spec_.target->output));
+    const plan::Attribute file = target->output.back();
+    std::set<std::int64_t> numbers;
+    const auto files_of = [&](const PlanPtr& rows) -> fleuve::Result<void> {
+      auto node = std::make_shared<plan::LogicalPlan>();
+      node->kind = plan::PlanKind::kAggregate;
+      node->children = {rows};
+      node->grouping = {plan::MakeAttribute(file)};
+      node->output = {NewAttribute("file", DataType::Int())};
+      FLEUVE_ASSIGN(const auto found, RunRows(context_, node));
+      for (const Value::List& row : found) {
+        numbers.insert(row[0].integer());
+      }
+      return {};
+    };
+    if (candidates_.empty()) {
+      return {};
+    }
+    if (!spec_.matched.empty()) {
+      const bool only_delete = spec_.matched.size() == 1 && spec_.matched[0].kind == MergeClause::Kind::kDelete &&
+                               spec_.matched[0].condition == nullptr;
+      if (!only_delete) {
+        FLEUVE_ASSIGN(const ExprPtr all, CountIf(Flag(true), context_.config));
+        FLEUVE_ASSIGN(const PlanPtr pairs,
+                      AggregateAll(Join(plan::JoinType::kInner, target, source_, spec_.condition), {all}));
+        FLEUVE_ASSIGN(const PlanPtr rows,
+                      AggregateAll(Join(plan::JoinType::kLeftSemi, target, source_, spec_.condition), {all}));
+        FLEUVE_ASSIGN(const auto pair_count, RunRows(context_, pairs));
+        FLEUVE_ASSIGN(const auto row_count, RunRows(context_, rows));
+        if (pair_count.at(0).at(0).integer() != row_count.at(0).at(0).integer()) {
+          return Error(ErrorKind::kInvalidArgument, "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
+                       "Cannot perform MERGE: several source rows match one row of the target table, and what becomes of "
+                       "it would be arbitrary.")
+              .With("usageReference", "");
+        }
+      }
+      const ExprPtr any = AnyOf(spec_.matched);
+      const ExprPtr applies = any == nullptr ? spec_.condition : plan::MakeAnd(spec_.condition, any);
+      FLEUVE_TRY(files_of(Join(plan::JoinType::kLeftSemi, target, source_, applies)));
+    }
+    if (!spec_.not_matched_by_source.empty()) {
+      PlanPtr alone = Join(plan::JoinType::kLeftAnti, target, source_, spec_.condition);
+      if (const ExprPtr any = AnyOf(spec_.not_matched_by_source)) {
+        alone = plan::MakeFilter(alone, any);
+      }
+      FLEUVE_TRY(files_of(alone));
+    }
+    for (const std::int64_t number : numbers) {
+      touched_.push_back(candidates_[static_cast<std::size_t>(number)]);
+    }
+    return {};
+  }
+
+  /// Rows of the touched files with `__action` behind them.
+  fleuve::Result<PlanPtr> ActionRows(plan::Attribute* action) {
+    FLEUVE_ASSIGN(const PlanPtr target, ScanFiles(snapshot_, touched_, spec_.target->output));
+    const plan::Attribute there = NewAttribute("__matched", DataType::Boolean());
+    // Several source rows may match where the only matched clause is a plain DELETE: a semi join keeps the rows single.
+    const bool only_delete = spec_.matched.size() == 1 && spec_.matched[0].kind == MergeClause::Kind::kDelete &&
+                             spec_.matched[0].condition == nullptr;
+    PlanPtr joined;
+    if (only_delete) {
+      const auto side = [&](plan::JoinType type, bool matched) {
+        return Extend(Join(type, target, source_, spec_.condition), {{NewAttribute("m", DataType::Boolean()), Flag(matched)}});
+      };
+      auto both = std::make_shared<plan::LogicalPlan>();
+      both->kind = plan::PlanKind::kUnion;
+      both->children = {side(plan::JoinType::kLeftSemi, true), side(plan::JoinType::kLeftAnti, false)};
+      // The union's columns stand for the target's: clause expressions see them under the same ids.
+      both->output = target->output;
+      both->output.push_back(there);
+      joined = both;
+    } else {
+      const PlanPtr marked = Extend(source_, {{there, Flag(true)}});
+      joined = Join(plan::JoinType::kLeft, target, marked, spec_.condition);
+    }
+    const ExprPtr matched = IsTrue(plan::MakeAttribute(there));
+    std::vector<ExprPtr> cases;
+    const auto add = [&](const std::vector<MergeClause>& clauses, bool of_matched, std::int64_t base) {
+      for (std::size_t i = 0; i < clauses.size(); ++i) {
+        ExprPtr when = of_matched ? matched : Not(matched);
+        if (clauses[i].condition != nullptr) {
+          when = plan::MakeAnd(when, IsTrue(clauses[i].condition));
+        }
+        cases.push_back(std::move(when));
+        cases.push_back(Number(base + static_cast<std::int64_t>(i)));
+      }
+    };
+    add(spec_.matched, true, kMatchedBase);
+    add(spec_.not_matched_by_source, false, kBySourceBase);
+    cases.push_back(Number(0));
+    *action = NewAttribute("__action", DataType::Int());
+    return Extend(joined, {{*action, plan::MakeCase(std::move(cases), true, DataType::Int())}});
+  }
+
+  ExprPtr Is(const plan::Attribute& action, std::int64_t code) const {
+    return plan::MakeCall("eq", {plan::MakeAttribute(action), Number(code)}, DataType::Boolean(), false);
+  }
+
+  /// The codes of all clauses of one kind.
+  std::vector<std::int64_t> Codes(bool matched, MergeClause::Kind kind) const {
+    std::vector<std::int64_t> codes;
+    const auto& clauses = matched ? spec_.matched : spec_.not_matched_by_source;
+    for (std::size_t i = 0; i < clauses.size(); ++i) {
+      if (clauses[i].kind == kind) {
+        codes.push_back((matched ? kMatchedBase : kBySourceBase) + static_cast<std::int64_t>(i));
+      }
+    }
+    return codes;
+  }
+
+  ExprPtr IsOneOf(const plan::Attribute& action, const std::vector<std::int64_t>& codes) const {
+    ExprPtr any = Flag(false);
+    for (const std::int64_t code : codes) {
+      any = plan::MakeCall("or", {any, Is(action, code)}, DataType::Boolean(), false);
+    }
+    return any;
+  }
+
+  /// Column values of changed rows by their action.
+  std::vector<ExprPtr> NewValues(const plan::Attribute& action) const {
+    std::vector<ExprPtr> values;
+    for (std::size_t c = 0; c < schema_.fields().size(); ++c) {
+      std::vector<ExprPtr> cases;
+      const auto add = [&](const std::vector<std::vector<ExprPtr>>& clauses, std::int64_t base) {
+        for (std::size_t i = 0; i < clauses.size(); ++i) {
+          if (!clauses[i].empty() && clauses[i][c] != old_values_[c]) {
+            cases.push_back(Is(action, base + static_cast<std::int64_t>(i)));
+            cases.push_back(clauses[i][c]);
+          }
+        }
+      };
+      add(matched_values_, kMatchedBase);
+      add(by_source_values_, kBySourceBase);
+      if (cases.empty()) {
+        values.push_back(old_values_[c]);
+        continue;
+      }
+      cases.push_back(old_values_[c]);
+      values.push_back(plan::MakeCase(std::move(cases), true, schema_.fields()[c].type));
+    }
+    return values;
+  }
+
+  std::vector<std::string> AssignedColumns() const {
+    std::vector<std::string> names;
+    for (const auto* clauses : {&spec_.matched, &spec_.not_matched_by_source}) {
+      for (const MergeClause& clause : *clauses) {
+        for (const Assignment& assignment : clause.assignments) {
+          names.push_back(assignment.path[0]);
+        }
+        if (clause.star) {
+          for (const plan::Attribute* attribute : SourceColumns()) {
+            names.push_back(attribute->name);
+          }
+        }
+      }
+    }
+    return names;
+  }
+
+  /// Rows to insert, as the table's columns.
+  fleuve::Result<PlanPtr> InsertRows(plan::Attribute* action_out) {
+    FLEUVE_ASSIGN(const PlanPtr target, ScanFiles(snapshot_, candidates_, spec_.target->output));
+    const PlanPtr alone = candidates_.empty() ? source_ : Join(plan::JoinType::kLeftAnti, source_, target, spec_.condition);
+    std::vector<ExprPtr> cases;
+    for (std::size_t i = 0; i < spec_.not_matched.size(); ++i) {
+      const MergeClause& clause = spec_.not_matched[i];
+      cases.push_back(clause.condition == nullptr ? Flag(true) : IsTrue(clause.condition));
+      cases.push_back(Number(static_cast<std::int64_t>(i) + 1));
+    }
+    cases.push_back(Number(0));
+    const plan::Attribute action = NewAttribute("__insert", DataType::Int());
+    *action_out = action;
+    const PlanPtr coded = Extend(alone, {{action, plan::MakeCase(std::move(cases), true, DataType::Int())}});
+    PlanPtr all;
+    for (std::size_t i = 0; i < insert_columns_.size(); ++i) {
+      const PlanPtr mine = plan::MakeFilter(coded, Is(action, static_cast<std::int64_t>(i) + 1));
+      FLEUVE_ASSIGN(const PlanPtr rows, FillColumns(mine, insert_columns_[i], schema_, context_.config));
+      if (all == nullptr) {
+        all = rows;
+        continue;
+      }
+      auto both = std::make_shared<plan::LogicalPlan>();
+      both->kind = plan::PlanKind::kUnion;
+      both->children = {all, rows};
+      both->output = plan::AttributesOf(schema_);
+      all = both;
+    }
+    return all;
+  }
+
+  fleuve::Result<void> WriteRows() {
+    std::vector<PlanPtr> parts;
+    if (!touched_.empty()) {
+      plan::Attribute action;
+      FLEUVE_ASSIGN(const PlanPtr rows, ActionRows(&action));
+      std::vector<ExprPtr> counts;
+      for (const auto& codes : {Codes(true, MergeClause::Kind::kUpdate), Codes(true, MergeClause::Kind::kDelete),
+                                Codes(false, MergeClause::Kind::kUpdate), Codes(false, MergeClause::Kind::kDelete),
+                                std::vector<std::int64_t>{0}}) {
+        FLEUVE_ASSIGN(ExprPtr count, CountIf(IsOneOf(action, codes), context_.config));
+        counts.push_back(std::move(count));
+      }
+      const PlanPtr counted = Metrics(rows, "fleuve.merge.target", std::move(counts));
+      std::vector<std::int64_t> gone = Codes(true, MergeClause::Kind::kDelete);
+      const std::vector<std::int64_t> more = Codes(false, MergeClause::Kind::kDelete);
+      gone.insert(gone.end(), more.begin(), more.end());
+      const PlanPtr kept = gone.empty() ? counted : plan::MakeFilter(counted, Not(IsOneOf(action, gone)));
+      FLEUVE_ASSIGN(const PlanPtr part, RecomputeGenerated(ProjectTo(kept, NewValues(action), schema_), schema_,
+                                                           AssignedColumns(), context_.config));
+      parts.push_back(part);
+    }
+    if (!spec_.not_matched.empty()) {
+      plan::Attribute action;
+      FLEUVE_ASSIGN(const PlanPtr rows, InsertRows(&action));
+      FLEUVE_ASSIGN(ExprPtr count, CountIf(Flag(true), context_.config));
+      parts.push_back(Metrics(rows, "fleuve.merge.inserts", {std::move(count)}));
+    }
+    if (parts.empty()) {
+      return {};
+    }
+    PlanPtr result = parts[0];
+    if (parts.size() == 2) {
+      auto both = std::make_shared<plan::LogicalPlan>();
+      both->kind = plan::PlanKind::kUnion;
+      both->children = parts;
+      both->output = plan::AttributesOf(schema_);
+      result = both;
+    }
+    TableContext own = context_;
+    own.observer = std::make_shared<engine::RunObserver>();
+    FLEUVE_ASSIGN(const auto constraints, ConstraintsOf(metadata_, schema_, result, context_.config));
+    auto run = WriteDataFiles(own, table_.location, metadata_, schema_, result, constraints, {});
+    if (!run.ok()) {
+      return WriteError(std::move(run).error());
+    }
+    written_ = *std::move(run);
+    for (const engine::ObservedMetrics& metrics : own.observer->metrics()) {
+      const auto at = [&](std::size_t i) { return metrics.row[i].is_null() ? 0 : metrics.row[i].integer(); };
+      if (metrics.name == "fleuve.merge.target") {
+        matched_updated_ = at(0);
+        matched_deleted_ = at(1);
+        by_source_updated_ = at(2);
+        by_source_deleted_ = at(3);
+        copied_ = at(4);
+      } else if (metrics.name == "fleuve.merge.inserts") {
+        inserted_ = at(0);
+      }
+    }
+    return KeepsChanges(*snapshot_) ? WriteChanges() : fleuve::Result<void>();
+  }
+
+  fleuve::Result<void> WriteChanges() {
+    std::vector<StructField> fields = schema_.fields();
+    fields.push_back({"_change_type", DataType::String(), true, Json()});
+    const types::Schema change_schema = DataType::Struct(fields);
+    std::vector<PlanPtr> parts;
+    const auto add = [&](const PlanPtr& from, std::vector<ExprPtr> values, const char* type) {
+      values.push_back(plan::MakeLiteral(Value(type), DataType::String()));
+      parts.push_back(ProjectTo(from, std::move(values), change_schema));
+    };
+    const auto columns_of = [](const PlanPtr& plan) {
+      std::vector<ExprPtr> out;
+      for (const plan::Attribute& attribute : plan->output) {
+        out.push_back(plan::MakeAttribute(attribute));
+      }
+      return out;
+    };
+    if (updated() + deleted() > 0) {
+      plan::Attribute action;
+      FLEUVE_ASSIGN(const PlanPtr rows, ActionRows(&action));
+      const auto filtered = [&](MergeClause::Kind kind) {
+        std::vector<std::int64_t> codes = Codes(true, kind);
+        const std::vector<std::int64_t> more = Codes(false, kind);
+        codes.insert(codes.end(), more.begin(), more.end());
+        return plan::MakeFilter(rows, IsOneOf(action, codes));
+      };
+      if (updated() > 0) {
+        const PlanPtr changed = filtered(MergeClause::Kind::kUpdate);
+        add(changed, old_values_, "update_preimage");
+        FLEUVE_ASSIGN(const PlanPtr after, RecomputeGenerated(ProjectTo(changed, NewValues(action), schema_), schema_,
+                                                              AssignedColumns(), context_.config));
+        add(after, columns_of(after), "update_postimage");
+      }
+      if (deleted() > 0) {
+        add(filtered(MergeClause::Kind::kDelete), old_values_, "delete");
+      }
+    }
+    if (inserted_ > 0 && !parts.empty()) {
+      plan::Attribute action;
+      FLEUVE_ASSIGN(const PlanPtr rows, InsertRows(&action));
+      add(rows, columns_of(rows), "insert");
+    }
+    if (parts.empty()) {
+      return {};  // only new files: the feed reads them as inserts
+    }
+    PlanPtr all = parts[0];
+    if (parts.size() > 1) {
+      auto node = std::make_shared<plan::LogicalPlan>();
+      node->kind = plan::PlanKind::kUnion;
+      node->children = parts;
+      node->output = plan::AttributesOf(change_schema);
+      all = node;
+    }
+    TableContext own = context_;
+    own.observer = nullptr;
+    DataFileOptions options;
+    options.subfolder = "_change_data";
+    options.statistics = false;
+    FLEUVE_ASSIGN(changes_, WriteDataFiles(own, table_.location, metadata_, schema_, all, {}, options));
+    return {};
+  }
+
+  delta::Operation MakeOperation() const {
+    delta::Operation operation;
+    operation.name = "MERGE";
+    Json predicates(Json::Array{Json(spec_.condition->display)});
+    Json parameters(Json::Object{});
+    parameters.Set("predicate", Json(predicates.Dump()));
+    parameters.Set("matchedPredicates", Json(ClauseList(spec_.matched)));
+    parameters.Set("notMatchedPredicates", Json(ClauseList(spec_.not_matched)));
+    parameters.Set("notMatchedBySourcePredicates", Json(ClauseList(spec_.not_matched_by_source)));
+    operation.parameters = std::move(parameters);
+    operation.user_metadata = Conf(context_.config, "spark.databricks.delta.commitInfo.userMetadata");
+    const auto number = [](std::int64_t n) { return std::to_string(n); };
+    const std::string elapsed = Millis(start_, context_.logs->context().clock->MonotonicNanos());
+    operation.metrics = {
+        {"numTargetRowsCopied", number(copied_)},
+        {"numTargetRowsDeleted", number(deleted())},
+        {"numTargetBytesRemoved", number(removed_bytes_)},
+        {"numTargetDeletionVectorsAdded", "0"},
+        {"numTargetRowsMatchedUpdated", number(matched_updated_)},
+        {"numTargetRowsMatchedDeleted", number(matched_deleted_)},
+        {"numTargetRowsUpdated", number(updated())},
+        {"numTargetChangeFilesAdded", number(static_cast<std::int64_t>(changes_.adds.size()))},
+        {"numTargetRowsNotMatchedBySourceDeleted", number(by_source_deleted_)},
+        {"rewriteTimeMs", elapsed},
+        {"numTargetFilesAdded", number(static_cast<std::int64_t>(written_.adds.size()))},
+        {"numTargetBytesAdded", number(written_.bytes)},
+        {"executionTimeMs", elapsed},
+        {"materializeSourceTimeMs", "0"},
+        {"numTargetRowsInserted", number(inserted_)},
+        {"numTargetDeletionVectorsUpdated", "0"},
+        {"scanTimeMs", "0"},
+        {"numOutputRows", number(copied_ + updated() + inserted_)},
+        {"numTargetDeletionVectorsRemoved", "0"},
+        {"numTargetRowsNotMatchedBySourceUpdated", number(by_source_updated_)},
+        {"numSourceRows", number(source_rows_)},
+        {"numTargetFilesRemoved", number(static_cast<std::int64_t>(touched_.size()))}};
+    return operation;
+  }
+
+  const TableContext& context_;
+  const TableRef& table_;
+  const MergeSpec& spec_;
+  std::int64_t start_ = 0;
+  delta::DeltaLogPtr log_;
+  delta::SnapshotPtr snapshot_;
+  delta::Metadata metadata_;
+  types::Schema schema_;
+  bool metadata_changed_ = false;
+  std::vector<ExprPtr> old_values_;
+  std::vector<std::vector<ExprPtr>> matched_values_;
+  std::vector<std::vector<ExprPtr>> by_source_values_;
+  std::vector<std::vector<NamedColumn>> insert_columns_;
+  PlanPtr source_;
+  std::int64_t source_rows_ = 0;
+  std::vector<delta::AddFile> candidates_;
+  std::vector<delta::AddFile> touched_;
+  std::int64_t removed_bytes_ = 0;
+  DataFiles written_;
+  DataFiles changes_;
+  std::int64_t matched_updated_ = 0;
+  std::int64_t matched_deleted_ = 0;
+  std::int64_t by_source_updated_ = 0;
+  std::int64_t by_source_deleted_ = 0;
+  std::int64_t copied_ = 0;
+  std::int64_t inserted_ = 0;
+};
+
+}  // namespace
+
+Result<RowsResult> MergeInto(const TableContext& context, const TableRef& table, const MergeSpec& spec) {
+  Merger merger(context, table, spec);
+  return merger.Run();
+}
+
+}  // namespace fleuve::tables

@@ -1,0 +1,240 @@
+#include <algorithm>
+
+#include "base/bytes.h"
+#include "delta/table_source.h"
+#include "plan/function_builder.h"
+#include "tables/modify_internal.h"
+#include "tables/schema_internal.h"
+#include "tables/write_options_internal.h"
+
+namespace fleuve::tables {
+
+using plan::ExprPtr;
+using types::DataType;
+using types::StructField;
+using types::Value;
+
+Result<delta::SnapshotPtr> SnapshotOf(const plan::PlanPtr& target) {
+  const auto table = std::dynamic_pointer_cast<const delta::DeltaTable>(target->table);
+  if (table == nullptr) {
+    return Error(ErrorKind::kUnsupported, "DELTA_TABLE_ONLY_OPERATION", "The statement works on Delta tables only.");
+  }
+  return table->snapshot();
+}
+
+Result<void> CheckCondition(const ExprPtr& condition, const std::string& statement) {
+  if (condition == nullptr) {
+    return {};
+  }
+  if (plan::AnyExpr(condition, [](const plan::Expr& e) { return e.kind == plan::ExprKind::kSubquery; })) {
+    return Error(ErrorKind::kUnsupported, "DELTA_UNSUPPORTED_SUBQUERY",
+                 "Subqueries are not supported in the condition of " + statement + ".")
+        .With("operation", statement)
+        .With("cond", condition->display);
+  }
+  if (!condition->type.Is(types::TypeKind::kBoolean)) {
+    return Error(ErrorKind::kInvalidArgument, "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN",
+                 "The condition " + condition->display + " of type " + condition->type.Sql() + " is not a boolean.")
+        .With("sqlExpr", condition->display)
+        .With("filter", condition->display)
+        .With("type", condition->type.Sql());
+  }
+  if (!condition->deterministic) {
+    return Error(ErrorKind::kInvalidArgument, "INVALID_NON_DETERMINISTIC_EXPRESSIONS",
+                 "The condition " + condition->display + " of " + statement + " is not deterministic.")
+        .With("sqlExprs", condition->display);
+  }
+  return {};
+}
+
+ExprPtr IsTrue(const ExprPtr& condition) {
+  return plan::MakeCall("eqnullsafe", {condition, plan::MakeLiteral(Value(true), DataType::Boolean())},
+                        DataType::Boolean(), false, condition->can_fail);
+}
+
+ExprPtr Not(const ExprPtr& condition) {
+  return plan::MakeCall("not", {condition}, DataType::Boolean(), condition->nullable, condition->can_fail);
+}
+
+Error WriteError(Error error) {
+  if (error.condition() == "CAST_OVERFLOW") {
+    return Error(error.kind(), "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
+                 "A value does not fit the type of its column: " + error.message());
+  }
+  return error;
+}
+
+std::string Millis(std::int64_t from_nanos, std::int64_t to_nanos) {
+  return std::to_string((to_nanos - from_nanos) / 1000000);
+}
+
+Result<bool> AddAppTransaction(const TableContext& context, const delta::Snapshot& snapshot,
+                               std::vector<delta::Action>* actions) {
+  FLEUVE_ASSIGN(auto app, ReadAppTransaction({}, context.config));
+  if (!app) {
+    return false;
+  }
+  const auto last = snapshot.Transaction(app->app_id);
+  if (last && last->version >= app->version) {
+    return true;
+  }
+  app->last_updated = context.logs->context().clock->NowMillis();
+  actions->emplace_back(*app);
+  return false;
+}
+
+RowsResult AffectedRows(std::int64_t count) {
+  return {DataType::Struct({{"num_affected_rows", DataType::Long(), true, Json()}}), {{Value(count)}}};
+}
+
+namespace {
+
+Error Conflict(const std::string& name) {
+  return Error(ErrorKind::kInvalidArgument, "DELTA_CONFLICT_SET_COLUMN",
+               "There is more than one assignment to " + name + " or to a part of it.")
+      .With("columnList", name);
+}
+
+/// `value` for a column of `to`: struct fields by name; a surplus of fields is an error.
+Result<ExprPtr> AssignValue(const ExprPtr& value, const DataType& to, const ExprPtr& old_value, bool keep_missing,
+                            const plan::AnalysisConfig& config) {
+  if (value->type.Is(types::TypeKind::kStruct) && to.Is(types::TypeKind::kStruct)) {
+    bool missing = false;
+    for (const StructField& field : value->type.fields()) {
+      if (!types::FieldIndex(to, field.name)) {
+        return Error(ErrorKind::kInvalidArgument, "DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION",
+                     "Cannot cast " + value->type.SimpleString() + " to " + to.SimpleString() + ": the field " +
+                         field.name + " is not in the column.")
+            .With("fromCatalog", value->type.SimpleString())
+            .With("toCatalog", to.SimpleString());
+      }
+    }
+    for (const StructField& field : to.fields()) {
+      missing = missing || !types::FieldIndex(value->type, field.name);
+    }
+    if (missing && keep_missing && old_value != nullptr) {
+      plan::FunctionCall call;
+      call.name = "named_struct";
+      for (std::size_t i = 0; i < to.fields().size(); ++i) {
+        const StructField& field = to.fields()[i];
+        call.arguments.push_back(plan::MakeLiteral(Value(field.name), DataType::String()));
+        const ExprPtr old_field = plan::MakeGetField(old_value, static_cast<int>(i));
+        const auto at = types::FieldIndex(value->type, field.name);
+        if (!at) {
+          call.arguments.push_back(old_field);
+          continue;
+        }
+        FLEUVE_ASSIGN(ExprPtr part, AssignValue(plan::MakeGetField(value, static_cast<int>(*at)), field.type, old_field,
+                                                keep_missing, config));
+        call.arguments.push_back(std::move(part));
+      }
+      call.argument_names.resize(call.arguments.size());
+      call.config = &config;
+      call.lambda_arity = [](std::size_t) { return std::size_t{0}; };
+      FLEUVE_ASSIGN(ExprPtr made, plan::BuildFunction(call));
+      const ExprPtr is_null = plan::MakeCall("isnull", {value}, DataType::Boolean(), false);
+      return plan::MakeCase({is_null, plan::MakeNull(made->type), made}, true, made->type);
+    }
+  }
+  return AlignExpr(value, to, true, config);
+}
+
+/// One column (or field) after the assignments whose paths begin with it.
+Result<ExprPtr> Update(const ExprPtr& old_value, const DataType& type, const std::string& name,
+                       const std::vector<std::pair<std::vector<std::string>, ExprPtr>>& parts, bool keep_missing,
+                       const plan::AnalysisConfig& config) {
+  for (const auto& [path, value] : parts) {
+    if (path.empty()) {
+      if (parts.size() > 1) {
+        return Conflict(name);
+      }
+      return AssignValue(value, type, old_value, keep_missing, config);
+    }
+  }
+  if (!type.Is(types::TypeKind::kStruct)) {
+    return Error(ErrorKind::kInvalidArgument, "DELTA_NESTED_FIELDS_NEED_RENAME",
+                 "Fields of " + name + " of type " + type.SimpleString() + " cannot be set.");
+  }
+  plan::FunctionCall call;
+  call.name = "named_struct";
+  std::vector<bool> used(parts.size(), false);
+  for (std::size_t i = 0; i < type.fields().size(); ++i) {
+    const StructField& field = type.fields()[i];
+    std::vector<std::pair<std::vector<std::string>, ExprPtr>> inner;
+    for (std::size_t p = 0; p < parts.size(); ++p) {
+      if (EqualsIgnoreAsciiCase(parts[p].first[0], field.name)) {
+        inner.emplace_back(std::vector<std::string>(parts[p].first.begin() + 1, parts[p].first.end()), parts[p].second);
+        used[p] = true;
+      }
+    }
+    ExprPtr value = plan::MakeGetField(old_value, static_cast<int>(i));
+    if (!inner.empty()) {
+      FLEUVE_ASSIGN(value, Update(value, field.type, name + "." + field.name, inner, keep_missing, config));
+    }
+    call.arguments.push_back(plan::MakeLiteral(Value(field.name), DataType::String()));
+    call.arguments.push_back(std::move(value));
+  }
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    if (!used[p]) {
+      return Error(ErrorKind::kInvalidArgument, "FIELD_NOT_FOUND",
+                   "No such struct field `" + parts[p].first[0] + "` in " + type.SimpleString() + ".")
+          .With("fieldName", "`" + parts[p].first[0] + "`")
+          .With("fields", type.SimpleString());
+    }
+  }
+  call.argument_names.resize(call.arguments.size());
+  call.config = &config;
+  call.lambda_arity = [](std::size_t) { return std::size_t{0}; };
+  return plan::BuildFunction(call);
+}
+
+}  // namespace
+
+Result<std::vector<ExprPtr>> ApplyAssignments(const types::Schema& schema, const std::vector<ExprPtr>& old_values,
+                                              const std::vector<Assignment>& assignments, bool keep_missing,
+                                              const plan::AnalysisConfig& config,
+                                              const std::function<Error(const std::string&)>& unknown) {
+  std::vector<std::vector<std::pair<std::vector<std::string>, ExprPtr>>> by_column(schema.fields().size());
+  for (const Assignment& assignment : assignments) {
+    const auto at = types::FieldIndex(schema, assignment.path[0]);
+    if (!at) {
+      return unknown(Join(assignment.path, "."));
+    }
+    by_column[*at].emplace_back(std::vector<std::string>(assignment.path.begin() + 1, assignment.path.end()),
+                                assignment.value);
+  }
+  std::vector<ExprPtr> values;
+  for (std::size_t i = 0; i < by_column.size(); ++i) {
+    if (by_column[i].empty()) {
+      values.push_back(old_values[i]);
+      continue;
+    }
+    FLEUVE_ASSIGN(ExprPtr value, Update(old_values[i], schema.fields()[i].type, schema.fields()[i].name, by_column[i],
+                                        keep_missing, config));
+    values.push_back(std::move(value));
+  }
+  return values;
+}
+
+Result<plan::PlanPtr> RecomputeGenerated(const plan::PlanPtr& rows, const types::Schema& schema,
+                                         const std::vector<std::string>& assigned, const plan::AnalysisConfig& config) {
+  std::vector<ExprPtr> values;
+  bool any = false;
+  for (std::size_t i = 0; i < schema.fields().size(); ++i) {
+    const StructField& field = schema.fields()[i];
+    const std::string* sql = FieldText(field, "delta.generationExpression");
+    const bool is_assigned = std::any_of(assigned.begin(), assigned.end(),
+                                         [&](const std::string& name) { return EqualsIgnoreAsciiCase(name, field.name); });
+    if (sql == nullptr || is_assigned) {
+      values.push_back(plan::MakeAttribute(rows->output[i]));
+      continue;
+    }
+    FLEUVE_ASSIGN(ExprPtr value, AnalyzeSql(*sql, rows, config));
+    FLEUVE_ASSIGN(value, AlignExpr(value, field.type, true, config));
+    values.push_back(std::move(value));
+    any = true;
+  }
+  return any ? ProjectTo(rows, std::move(values), schema) : rows;
+}
+
+}  // namespace fleuve::tables
