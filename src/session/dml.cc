@@ -171,7 +171,7 @@ Result<RowsResult> Executor::ModifyStatement(const pb::Command& command, Session
     const std::vector<std::string> parts = PartsOf(truncate.table());
     FLEUVE_ASSIGN(const tables::TableRef table, DeltaTarget(parts, resolver, "TRUNCATE TABLE"));
     FLEUVE_ASSIGN(const plan::PlanPtr leaf, TableLeaf(parts, std::nullopt, resolver));
-    FLEUVE_TRY(tables::DeleteFrom(context, table, leaf, nullptr));
+    FLEUVE_TRY(tables::TruncateTable(context, table, leaf));
     return Nothing();
   }
   if (command.has_delete_()) {
