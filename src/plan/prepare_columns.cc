@@ -79,6 +79,8 @@ class Pruner {
         Ids below;
         std::vector<ExprPtr> exprs;
         std::vector<Attribute> output;
+        exprs.reserve(plan->exprs.size());
+        output.reserve(plan->exprs.size());
         for (std::size_t i = 0; i < plan->exprs.size(); ++i) {
           if (needed.contains(plan->output[i].id.value)) {
             AddReferences(plan->exprs[i], below);

@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "base/bytes.h"
+#include "columnar/ipc.h"
 #include "connectors/autoloader/auto_loader.h"
 #include "connectors/files/file_table.h"
 #include "connectors/sink.h"
@@ -276,6 +277,44 @@ Result<ResolvedTable> SessionResolver::OpenStream(const std::string& format, con
   return resolved;
 }
 
+Result<ResolvedTable> SessionResolver::ResolveTableFunction(const std::string& function,
+                                                            const std::vector<plan::TableFunctionArgument>& arguments,
+                                                            bool is_streaming) {
+  std::vector<std::string> positional;
+  Options named;
+  for (const plan::TableFunctionArgument& argument : arguments) {
+    for (const auto& [key, value] : argument.entries) {
+      named[key] = value;
+    }
+    if (!argument.entries.empty()) {
+      continue;
+    }
+    if (!argument.name.empty() && !(EqualsIgnoreAsciiCase(argument.name, "path") && function == "read_files")) {
+      named[argument.name] = argument.text;
+    } else {
+      positional.push_back(argument.text);
+    }
+  }
+  const std::size_t wanted = function == "cloud_files" ? 2 : 1;
+  if (positional.size() != wanted) {
+    return Error(ErrorKind::kInvalidArgument, "WRONG_NUM_ARGS.WITHOUT_SUGGESTION",
+                 "The `" + function + "` requires " + std::to_string(wanted) +
+                     " positional parameters but the actual number is " + std::to_string(positional.size()) + ".");
+  }
+  ResolvedTable resolved;
+  if (function == "cloud_files_state") {
+    FLEUVE_ASSIGN(resolved.table, connectors::autoloader::CloudFilesState(positional[0]));
+  } else if (function == "cloud_files") {
+    FLEUVE_ASSIGN(resolved.stream,
+                  connectors::autoloader::CloudFilesStream(positional[0], positional[1], named, Config()));
+  } else if (is_streaming) {
+    FLEUVE_ASSIGN(resolved.stream, connectors::autoloader::ReadFilesStream(positional[0], named, Config()));
+  } else {
+    FLEUVE_ASSIGN(resolved.table, connectors::autoloader::ReadFilesTable(positional[0], named, Config()));
+  }
+  return resolved;
+}
+
 Result<ResolvedTable> SessionResolver::ResolveTable(const std::vector<std::string>& parts, const Options& options,
                                                     bool is_streaming) {
   if (plan::PlanPtr view = FindTemporaryView(parts); view != nullptr) {
@@ -467,6 +506,23 @@ Result<std::shared_ptr<const spark::connect::Relation>> SessionResolver::ParseSq
     return Error::Unsupported("a SQL command inside a query");
   }
   return statement.query;
+}
+
+Result<std::vector<types::Value::List>> SessionResolver::RunQuery(const plan::PlanPtr& plan) {
+  FLEUVE_ASSIGN(const auto engine, state_.Engine());
+  FLEUVE_ASSIGN(const plan::PlanPtr prepared, plan::Prepare(plan, Config()));
+  engine::ExecuteOptions options;
+  options.session_zone = Config().session_zone;
+  FLEUVE_ASSIGN(auto reader, engine->Execute(prepared, options));
+  std::vector<types::Value::List> rows;
+  while (true) {
+    FLEUVE_ASSIGN(auto batch, reader->Next());
+    if (!batch) {
+      return rows;
+    }
+    FLEUVE_ASSIGN(auto part, columnar::RowsFromBatch(*batch));
+    std::move(part.begin(), part.end(), std::back_inserter(rows));
+  }
 }
 
 Result<std::optional<plan::SqlFunction>> SessionResolver::ResolveFunction(const std::vector<std::string>& parts) {

@@ -59,6 +59,9 @@ class SessionResolver final : public plan::Resolver {
   plan::AnalysisConfig Config() override;
   Result<plan::ResolvedTable> ResolveTable(const std::vector<std::string>& parts, const plan::Options& options,
                                            bool is_streaming) override;
+  Result<plan::ResolvedTable> ResolveTableFunction(const std::string& function,
+                                                   const std::vector<plan::TableFunctionArgument>& arguments,
+                                                   bool is_streaming) override;
   Result<plan::ResolvedTable> ResolveDataSource(const std::string& format, const std::optional<types::Schema>& schema,
                                                 const plan::Options& options, const std::vector<std::string>& paths,
                                                 const std::vector<std::string>& predicates, bool is_streaming) override;
@@ -66,6 +69,7 @@ class SessionResolver final : public plan::Resolver {
   Result<std::string> CachedArtifact(const std::string& hash) override;
   Result<std::shared_ptr<const spark::connect::Relation>> ParseQuery(const std::string& sql) override;
   Result<std::shared_ptr<const spark::connect::Relation>> ParseSql(const spark::connect::SQL& sql) override;
+  Result<std::vector<types::Value::List>> RunQuery(const plan::PlanPtr& plan) override;
   Result<std::optional<plan::SqlFunction>> ResolveFunction(const std::vector<std::string>& parts) override;
   Result<std::optional<plan::SessionVariable>> ResolveVariable(const std::vector<std::string>& parts) override;
 
