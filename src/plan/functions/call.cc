@@ -310,6 +310,13 @@ std::string Counts(int from, int to) {
   return from == to ? std::to_string(from) : "[" + std::to_string(from) + ", " + std::to_string(to) + "]";
 }
 
+Error LambdaRefused(const Call& call) {
+  return Error(ErrorKind::kInvalidArgument, "INVALID_LAMBDA_FUNCTION_CALL.NON_HIGHER_ORDER_FUNCTION",
+               "Invalid lambda function call. A lambda function should only be used in a higher order function. "
+               "However, its class is `" + call.name + "`, which is not a higher order function.")
+      .With("class", "`" + call.name + "`");
+}
+
 }  // namespace
 
 std::string ModeSuffix(const Call& call) { return call.ansi() ? "" : "_legacy"; }
@@ -323,8 +330,14 @@ Result<ExprPtr> Run(const Entry& entry, const FunctionCall& source) {
     }
     for (std::size_t i = 0; i < call.size(); ++i) {
       // Lambdas come as null and are bound by the builders that take them.
-      if (call.args[i] == nullptr && (!source.lambda_arity || source.lambda_arity(i) == 0)) {
-        return Error::Internal("function argument is missing");
+      if (call.args[i] == nullptr) {
+        if (!source.lambda_arity || source.lambda_arity(i) == 0) {
+          return Error::Internal("function argument is missing");
+        }
+        const Table& higher_order = HigherOrderFunctions();
+        if (&entry < higher_order.data() || &entry >= higher_order.data() + higher_order.size()) {
+          return LambdaRefused(call);
+        }
       }
     }
     return entry.build(call);
@@ -342,9 +355,7 @@ Result<ExprPtr> Run(const Entry& entry, const FunctionCall& source) {
   for (std::size_t i = 0; i < call.size(); ++i) {
     const Parameter& p = signature.parameters[std::min(i, signature.parameters.size() - 1)];
     if (call.args[i] == nullptr) {
-      return Error(ErrorKind::kInvalidArgument, "INVALID_LAMBDA_FUNCTION_CALL.NON_HIGHER_ORDER_FUNCTION",
-                   "Invalid lambda function call. A lambda function should only be used in a higher order function. "
-                   "However, its class is `" + call.name + "`, which is not a higher order function.");
+      return LambdaRefused(call);
     }
     FLEUVE_TRY(Coerce(call, i, p.letter));
   }
