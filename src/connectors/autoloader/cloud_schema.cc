@@ -332,7 +332,8 @@ Result<std::shared_ptr<const CloudRelation>> CloudRelation::Make(const std::vect
     if (!given && plan::FindOption(reader, "header") == nullptr) {
       reader["header"] = "true";
     }
-    reader["fleuve.csvByHeader"] = *plan::FindOption(reader, "header") == "true" ? "true" : "false";
+    const std::string* header = plan::FindOption(reader, "header");
+    reader["fleuve.csvByHeader"] = header != nullptr && EqualsIgnoreAsciiCase(*header, "true") ? "true" : "false";
   }
   FLEUVE_ASSIGN(relation->reader_, files::ReaderOptions(cloud.format, reader, config));
 

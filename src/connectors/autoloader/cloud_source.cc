@@ -66,7 +66,9 @@ class CloudSource final : public Source {
     if (const auto end = ledger_.SegmentEndAfter(from)) {
       return std::optional<Offset>(OffsetText(*end, PathUri()));
     }
-    if (!available_only_ && (pending_.empty() || admission == Admission::kAllAvailable || PendingIsShort())) {
+    if (!available_only_ && admission == Admission::kAllAvailable) {
+      FLEUVE_TRY(DiscoverAndWait());
+    } else if (!available_only_ && (pending_.empty() || PendingIsShort())) {
       FLEUVE_TRY(Discover());
     }
     std::vector<ListedFile> taken;
@@ -97,19 +99,7 @@ class CloudSource final : public Source {
   }
 
   Result<void> PrepareForAvailableNow() override {
-    FLEUVE_TRY(Discover());
-    // Files that are being written now belong to this run too: wait until they are at rest.
-    while (look_again_) {
-      if (context_.token != nullptr) {
-        FLEUVE_TRY(context_.token->Check());
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(kLookMs / 4));
-      std::set<std::string> waited;
-      for (const auto& [path, look] : looks_) {
-        waited.insert(path);
-      }
-      FLEUVE_TRY(Discover(&waited));
-    }
+    FLEUVE_TRY(DiscoverAndWait());
     available_only_ = true;
     return {};
   }
@@ -205,7 +195,9 @@ class CloudSource final : public Source {
         }
         complete_.insert(event.path);
       }
-      callback();
+      if (event.is_complete || event.is_directory || event.path.empty()) {
+        callback();
+      }
     });
     return watch_ != nullptr;
   }
@@ -292,6 +284,23 @@ class CloudSource final : public Source {
     for (ListedFile& file : fresh) {
       pending_paths_.insert(file.path);
       pending_.push_back(std::move(file));
+    }
+    return {};
+  }
+
+  /// The same, and waits for the files that are there now but may still be written to.
+  Result<void> DiscoverAndWait() {
+    FLEUVE_TRY(Discover());
+    while (look_again_) {
+      if (context_.token != nullptr) {
+        FLEUVE_TRY(context_.token->Check());
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(std::min<std::int64_t>(*look_again_, kLookMs)));
+      std::set<std::string> waited;
+      for (const auto& [path, look] : looks_) {
+        waited.insert(path);
+      }
+      FLEUVE_TRY(Discover(&waited));
     }
     return {};
   }

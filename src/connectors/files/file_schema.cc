@@ -394,7 +394,22 @@ Result<std::shared_ptr<plan::FileScan>> MakeScan(FileFormat format, const SplitS
   scan->session_zone = session_zone;
   scan->files.reserve(files.size());
   const auto& partition = schema.partition.fields();
+  const auto flag = [&](const char* name) {
+    const std::string* value = plan::FindOption(options, name);
+    return value != nullptr && EqualsIgnoreAsciiCase(*value, "true");
+  };
+  const bool ignore_corrupt = format == FileFormat::kParquet && flag("ignoreCorruptFiles");
+  const bool ignore_missing = flag("ignoreMissingFiles");
   for (std::size_t i = 0; i < files.size(); ++i) {
+    if (ignore_missing && !StatFile(files[i].path)) {
+      continue;
+    }
+    if (ignore_corrupt) {
+      const auto footer = engine::ReadParquetSchema(files[i].path);
+      if (!footer.ok() && footer.error().kind() == ErrorKind::kCorrupt) {
+        continue;
+      }
+    }
     plan::ScanFile file = ToScanFile(files[i]);
     for (std::size_t k = 0; k < partition.size(); ++k) {
       const std::optional<std::string> text = i < values.size() && k < values[i].size() ? values[i][k] : std::nullopt;

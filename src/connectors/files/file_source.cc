@@ -383,7 +383,12 @@ class FileSource final : public Source {
     if (IsGlob(relation_->path())) {
       return false;
     }
-    watch_ = WatchFolder(relation_->path(), true, [callback](const FolderEvent&) { callback(); });
+    watch_ = WatchFolder(relation_->path(), true, [callback](const FolderEvent& event) {
+      // A file that was only created is still being written.
+      if (event.is_complete || event.is_directory || event.path.empty()) {
+        callback();
+      }
+    });
     return watch_ != nullptr;
   }
 

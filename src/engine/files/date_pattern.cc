@@ -126,6 +126,67 @@ bool TakeOffset(std::string_view text, std::size_t& position, bool colon, bool m
   return true;
 }
 
+int TwoDigits(const char* p) { return IsDigit(p[0]) && IsDigit(p[1]) ? (p[0] - '0') * 10 + (p[1] - '0') : -1; }
+
+/// `yyyy-MM-dd` at the begin of the text; false where it is anything else.
+bool PlainDate(std::string_view text, std::int64_t* days) {
+  const char* p = text.data();
+  if (text.size() < 10 || p[4] != '-' || p[7] != '-') {
+    return false;
+  }
+  const int century = TwoDigits(p);
+  const int rest = TwoDigits(p + 2);
+  const int month = TwoDigits(p + 5);
+  const int day = TwoDigits(p + 8);
+  if (century < 0 || rest < 0 || month < 1 || month > 12 || day < 1) {
+    return false;
+  }
+  const std::int64_t year = century * 100 + rest;
+  if (static_cast<unsigned>(day) > DaysInMonth(year, static_cast<unsigned>(month))) {
+    return false;
+  }
+  *days = types::DaysFromCivil(year, static_cast<unsigned>(month), static_cast<unsigned>(day));
+  return true;
+}
+
+/// `yyyy-MM-dd[T ]HH:mm:ss[.f{1,6}][Z]`; false where it is anything else.
+bool PlainTimestamp(std::string_view text, std::int64_t* local, bool* utc) {
+  std::int64_t days = 0;
+  if (text.size() < 19 || !PlainDate(text, &days)) {
+    return false;
+  }
+  const char* p = text.data();
+  if ((p[10] != 'T' && p[10] != ' ') || p[13] != ':' || p[16] != ':') {
+    return false;
+  }
+  const int hour = TwoDigits(p + 11);
+  const int minute = TwoDigits(p + 14);
+  const int second = TwoDigits(p + 17);
+  if (hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 59) {
+    return false;
+  }
+  std::int64_t micros = 0;
+  std::size_t at = 19;
+  if (at < text.size() && p[at] == '.') {
+    std::int64_t scale = 100000;
+    const std::size_t first = ++at;
+    while (at < text.size() && at - first < 6 && IsDigit(p[at])) {
+      micros += (p[at] - '0') * scale;
+      scale /= 10;
+      ++at;
+    }
+    if (at == first) {
+      return false;
+    }
+  }
+  *utc = at + 1 == text.size() && p[at] == 'Z';
+  if (at != text.size() && !*utc) {
+    return false;
+  }
+  *local = days * kMicrosPerDay + ((hour * 60LL + minute) * 60 + second) * kMicrosPerSecond + micros;
+  return true;
+}
+
 Error BadPattern(const std::string& pattern, const std::string& why) {
   return Error(ErrorKind::kInvalidArgument, "INVALID_DATETIME_PATTERN.ILLEGAL_CHARACTER",
                "Unrecognized datetime pattern: " + pattern + ". " + why)
@@ -666,6 +727,7 @@ Result<TimeText> TimeText::Make(const std::string& date_pattern, const std::stri
   TimeText text;
   text.zone_name_ = zone;
   FLEUVE_ASSIGN(text.zone_, types::TimeZone::Find(zone));
+  text.is_utc_ = zone == "UTC" || zone == "Z" || zone == "Etc/UTC";
   if (!date_pattern.empty()) {
     FLEUVE_ASSIGN(text.date_, DatePattern::Compile(date_pattern));
   }
@@ -680,6 +742,10 @@ Result<TimeText> TimeText::Make(const std::string& date_pattern, const std::stri
 
 std::optional<std::int64_t> TimeText::ParseDate(std::string_view text) const {
   if (!date_) {
+    std::int64_t days = 0;
+    if (text.size() == 10 && PlainDate(text, &days)) {
+      return days;
+    }
     return types::ParseDate(text);
   }
   const auto parsed = date_->Parse(text);
@@ -691,6 +757,11 @@ std::optional<std::int64_t> TimeText::ParseDate(std::string_view text) const {
 
 std::optional<std::int64_t> TimeText::ParseTimestamp(std::string_view text) const {
   if (!timestamp_) {
+    std::int64_t local = 0;
+    bool utc = false;
+    if (PlainTimestamp(text, &local, &utc)) {
+      return utc || is_utc_ ? local : zone_->LocalToUtc(local);
+    }
     return types::ParseTimestamp(text, zone_name_);
   }
   const auto parsed = timestamp_->Parse(text);

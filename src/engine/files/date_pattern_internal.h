@@ -75,6 +75,7 @@ class TimeText {
   std::optional<DatePattern> timestamp_;
   std::optional<DatePattern> ntz_;
   std::string zone_name_;
+  bool is_utc_ = false;
   std::shared_ptr<const types::TimeZone> zone_;
 };
 

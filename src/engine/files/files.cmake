@@ -5,3 +5,4 @@ set(ENGINE_FILES_SOURCES
   files/json_value.cc files/parquet_schema.cc files/row_target.cc files/row_writer.cc files/text_reader.cc
   files/text_value.cc)
 set(ENGINE_FILES_LIBRARIES ZLIB::ZLIB BZip2::BZip2 simdjson::simdjson)
+set(ENGINE_FILES_TESTS files/files_test.cc)
