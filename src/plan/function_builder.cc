@@ -1,5 +1,8 @@
 #include "plan/function_builder.h"
 
+#include "plan/function_names.h"
+
+#include <algorithm>
 #include <unordered_map>
 
 #include "base/bytes.h"
@@ -51,6 +54,15 @@ std::optional<FunctionKind> FindFunctionKind(std::string_view name) {
     return found->second;
   }
   return std::nullopt;
+}
+
+std::vector<std::string> KnownFunctionNames() {
+  std::vector<std::string> names;
+  for (const auto& [name, kind] : KnownNames()) {
+    names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 Result<ExprPtr> BuildFunction(const FunctionCall& call) {

@@ -32,9 +32,9 @@ Result<RowsResult> Executor::DropTable(const std::vector<std::string>& parts, bo
   const bool is_view = target->row->kind == catalog::TableKind::kView;
   if (is_view != view) {
     const std::string name = QuoteParts({"spark_catalog", target->database, target->name});
-    return view ? Error(ErrorKind::kInvalidArgument, "EXPECT_VIEW_NOT_TABLE.USE_ALTER_TABLE",
-                        "The table " + name + " does not support DROP VIEW. Please use DROP TABLE instead.")
-                      .With("tableName", name)
+    return view ? Error(ErrorKind::kInvalidArgument, "WRONG_COMMAND_FOR_OBJECT_TYPE",
+                        "The operation DROP VIEW requires a VIEW. But " + name +
+                            " is a EXTERNAL or MANAGED. Use DROP TABLE instead.")
                 : Error(ErrorKind::kInvalidArgument, "WRONG_COMMAND_FOR_OBJECT_TYPE",
                         "The operation DROP TABLE requires a EXTERNAL or MANAGED. But " + name +
                             " is a VIEW. Use DROP VIEW instead.");
@@ -96,6 +96,16 @@ Result<RowsResult> Executor::CreateViewStatement(const pb::CreateView& create, c
     }
     plan = plan::MakeProject(plan, std::move(exprs), std::move(output));
   }
+  for (std::size_t i = 0; i < visible.size(); ++i) {
+    for (std::size_t j = 0; create.columns().empty() && j < i; ++j) {
+      if (EqualsIgnoreAsciiCase(visible[i].name, visible[j].name)) {
+        return Error(ErrorKind::kInvalidArgument, "COLUMN_ALREADY_EXISTS",
+                     "The column " + types::QuoteIdentifier(visible[i].name) +
+                         " already exists. Choose another name or rename the existing column.")
+            .With("columnName", types::QuoteIdentifier(visible[i].name));
+      }
+    }
+  }
   if (create.temporary()) {
     const bool global = create.global() || (parts.size() == 2 && EqualsIgnoreAsciiCase(parts[0], "global_temp"));
     if (parts.size() > (global ? 2u : 1u)) {
@@ -111,10 +121,26 @@ Result<RowsResult> Executor::CreateViewStatement(const pb::CreateView& create, c
       }
       return TempViewExists(global ? std::vector<std::string>{"global_temp", name} : parts);
     }
-    if (global) {
-      state_.PutGlobalView(name, std::move(plan));
+    const std::string full = global ? "global_temp." + AsciiLower(name) : AsciiLower(name);
+    if (exists && resolver.used_views().contains(full)) {
+      return Error(ErrorKind::kInvalidArgument, "RECURSIVE_VIEW",
+                   "Recursive view " + QuoteParts(Split(full, '.')) + " detected (cycle: " + QuoteParts(Split(full, '.')) +
+                       " -> " + QuoteParts(Split(full, '.')) + ").")
+          .With("viewIdent", QuoteParts(Split(full, '.')));
+    }
+    auto view = std::make_shared<TemporaryView>();
+    if (plan->is_streaming || resolver.HasLocalViews()) {
+      // What the text alone cannot say again.
+      view->plan = plan;
     } else {
-      state_.PutView(name, std::move(plan));
+      view->text = create.query_sql();
+      view->database = resolver.database();
+      view->schema = plan::SchemaOf(*plan);
+    }
+    if (global) {
+      state_.PutGlobalView(name, std::move(view));
+    } else {
+      state_.PutView(name, std::move(view));
     }
     return Nothing();
   }

@@ -1,6 +1,8 @@
 #include <algorithm>
 
 #include "base/bytes.h"
+#include "plan/function_builder.h"
+#include "plan/function_names.h"
 #include "plan/proto_types.h"
 #include "session/executor_internal.h"
 #include "session/statement_internal.h"
@@ -64,6 +66,24 @@ Result<std::vector<std::string>> NameOf(const Call& call) {
     parts.insert(parts.begin(), database.begin(), database.end());
   }
   return parts;
+}
+
+types::Schema FunctionSchema() {
+  return DataType::Struct({{"name", DataType::String(), true, {}},
+                           {"catalog", DataType::String(), true, {}},
+                           {"namespace", DataType::Array(DataType::String()), true, {}},
+                           {"description", DataType::String(), true, {}},
+                           {"className", DataType::String(), true, {}},
+                           {"isTemporary", DataType::Boolean(), false, {}}});
+}
+
+/// Built-in functions and those of the session alike have no catalog: Spark calls both temporary.
+Value::List FunctionRow(const std::string& name) {
+  return {Value(name), Value(), Value(), Value(), Value(""), Value(true)};
+}
+
+bool FunctionKnown(SessionState& state, const std::string& name) {
+  return plan::FindFunctionKind(name).has_value() || state.FindFunction(name).has_value();
 }
 
 bool IsMissing(const Error& error) { return error.kind() == ErrorKind::kNotFound; }
@@ -306,12 +326,36 @@ Result<RowsResult> Executor::RunCatalog(const sc::Catalog& call) {
     }
     case sc::Catalog::kRecoverPartitions:
       return Error::Unsupported("catalog.recoverPartitions");
-    case sc::Catalog::kListFunctions:
-      return Error::Unsupported("catalog.listFunctions");
-    case sc::Catalog::kGetFunction:
-      return Error::Unsupported("catalog.getFunction");
-    case sc::Catalog::kFunctionExists:
-      return Error::Unsupported("catalog.functionExists");
+    case sc::Catalog::kListFunctions: {
+      RowsResult result{FunctionSchema(), {}};
+      const auto& list = call.list_functions();
+      if (list.has_db_name()) {
+        FLEUVE_TRY(find_database(list.db_name()));
+      }
+      for (const std::vector<std::string>& names : {plan::KnownFunctionNames(), state_.FunctionNames()}) {
+        for (const std::string& name : names) {
+          if (!list.has_pattern() || MatchesPattern(name, list.pattern())) {
+            result.rows.push_back(FunctionRow(name));
+          }
+        }
+      }
+      return result;
+    }
+    case sc::Catalog::kGetFunction: {
+      FLEUVE_ASSIGN(const auto parts, sql::ParseMultipartName(call.get_function().function_name()));
+      if (!FunctionKnown(state_, parts.back())) {
+        return Error(ErrorKind::kNotFound, "UNRESOLVED_ROUTINE",
+                     "Cannot resolve routine " + QuoteParts(parts) +
+                         " on search path [`system`.`builtin`, `system`.`session`, `spark_catalog`.`" +
+                         state_.current_database() + "`].")
+            .With("routineName", QuoteParts(parts));
+      }
+      return RowsResult{FunctionSchema(), {FunctionRow(AsciiLower(parts.back()))}};
+    }
+    case sc::Catalog::kFunctionExists: {
+      FLEUVE_ASSIGN(const auto parts, sql::ParseMultipartName(call.function_exists().function_name()));
+      return BooleanValue(FunctionKnown(state_, parts.back()));
+    }
     case sc::Catalog::CAT_TYPE_NOT_SET:
       break;
     default:

@@ -331,11 +331,11 @@ std::string ShowString(const std::vector<std::string>& names, const std::vector<
       }
     }
     if (body.empty()) {
-      out += "(0 rows)\n";
+      out += "(0 rows)";
     }
   }
   if (has_more) {
-    out += "only showing top " + std::to_string(num_rows) + (num_rows == 1 ? " row\n" : " rows\n");
+    out += "only showing top " + std::to_string(num_rows) + (num_rows == 1 ? " row" : " rows");
   }
   return out;
 }

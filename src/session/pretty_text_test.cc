@@ -25,7 +25,7 @@ TEST(PrettyTextTest, TablesAsShowPrintsThem) {
             "+---+-------------------------+\n"
             "|1  |a longer text than twenty|\n"
             "+---+-------------------------+\n"
-            "only showing top 1 row\n");
+            "only showing top 1 row");
   EXPECT_EQ(ShowString(names, {{"1", "x"}}, 20, 20, true),
             "-RECORD 0---\n"
             " id   | 1   \n"

@@ -125,10 +125,12 @@ sql::ParserOptions SessionResolver::ParserSettings() {
 }
 
 void SessionResolver::AddLocalView(const std::string& name, plan::PlanPtr plan) {
-  local_views_[AsciiLower(name)] = std::move(plan);
+  auto view = std::make_shared<TemporaryView>();
+  view->plan = std::move(plan);
+  local_views_[AsciiLower(name)] = std::move(view);
 }
 
-plan::PlanPtr SessionResolver::FindTemporaryView(const std::vector<std::string>& parts) {
+TemporaryViewPtr SessionResolver::FindTemporaryView(const std::vector<std::string>& parts) {
   if (parts.size() == 1) {
     if (const auto found = local_views_.find(AsciiLower(parts[0])); found != local_views_.end()) {
       return found->second;
@@ -189,22 +191,22 @@ Result<TableTarget> SessionResolver::Target(const std::vector<std::string>& part
   return target;
 }
 
-Result<plan::PlanPtr> SessionResolver::ExpandView(const catalog::Table& view) {
+Result<plan::PlanPtr> SessionResolver::ExpandView(const std::string& name, const std::string& text,
+                                                  const std::string& database, const types::Schema& schema) {
   if (view_depth_ >= kMaxViewDepth) {
     return Error(ErrorKind::kInvalidArgument, "VIEW_EXCEED_MAX_NESTED_DEPTH",
-                 "The depth of view `" + view.name + "` exceeds the maximum view resolution depth (100).");
+                 "The depth of view " + name + " exceeds the maximum view resolution depth (100).");
   }
-  SessionResolver inner(state_, view.view_database.empty() ? view.database : view.view_database);
+  SessionResolver inner(state_, database);
   inner.view_depth_ = view_depth_ + 1;
   inner.config_ = config_;
-  FLEUVE_ASSIGN(auto relation, sql::ParseQuery(view.view_text, inner.ParserSettings()));
+  inner.used_views_ = used_views_;
+  FLEUVE_ASSIGN(auto relation, sql::ParseQuery(text, inner.ParserSettings()));
   FLEUVE_ASSIGN(plan::PlanPtr plan, plan::Analyze(*relation, inner));
-  if (view.schema_json.empty()) {
+  if (!schema.Is(types::TypeKind::kStruct)) {
     return plan;
   }
   // The view keeps the names it was made with.
-  FLEUVE_ASSIGN(const Json json, Json::Parse(view.schema_json));
-  FLEUVE_ASSIGN(const types::DataType schema, types::DataType::FromJson(json));
   std::vector<plan::Attribute> visible;
   for (const plan::Attribute& attribute : plan->output) {
     if (!attribute.hidden) {
@@ -213,7 +215,7 @@ Result<plan::PlanPtr> SessionResolver::ExpandView(const catalog::Table& view) {
   }
   if (visible.size() != schema.fields().size()) {
     return Error(ErrorKind::kInvalidArgument, "INCOMPATIBLE_VIEW_SCHEMA_CHANGE",
-                 "The SQL query of view " + QuoteParts({"spark_catalog", view.database, view.name}) +
+                 "The SQL query of view " + name +
                      " has an incompatible schema change: it gives " + std::to_string(visible.size()) +
                      " columns instead of " + std::to_string(schema.fields().size()) + ".");
   }
@@ -317,9 +319,14 @@ Result<ResolvedTable> SessionResolver::ResolveTableFunction(const std::string& f
 
 Result<ResolvedTable> SessionResolver::ResolveTable(const std::vector<std::string>& parts, const Options& options,
                                                     bool is_streaming) {
-  if (plan::PlanPtr view = FindTemporaryView(parts); view != nullptr) {
+  if (const TemporaryViewPtr view = FindTemporaryView(parts); view != nullptr) {
     ResolvedTable resolved;
-    FLEUVE_ASSIGN(resolved.view_plan, RefreshTables(state_, view));
+    used_views_->insert(AsciiLower(Join(parts, ".")));
+    if (view->plan != nullptr) {
+      FLEUVE_ASSIGN(resolved.view_plan, RefreshTables(state_, view->plan));
+    } else {
+      FLEUVE_ASSIGN(resolved.view_plan, ExpandView(QuoteParts(parts), view->text, view->database, view->schema));
+    }
     if (is_streaming && !resolved.view_plan->is_streaming) {
       return Error(ErrorKind::kInvalidArgument, "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE",
                    "'readStream.table' expects a table but " + QuoteParts(parts) + " is a view over a batch query.");
@@ -354,7 +361,13 @@ Result<ResolvedTable> SessionResolver::ResolveTable(const std::vector<std::strin
   std::vector<std::string> full = {"spark_catalog", target.database, target.name};
   if (row.kind == catalog::TableKind::kView) {
     ResolvedTable resolved;
-    FLEUVE_ASSIGN(resolved.view_plan, ExpandView(row));
+    types::Schema schema;
+    if (!row.schema_json.empty()) {
+      FLEUVE_ASSIGN(const Json json, Json::Parse(row.schema_json));
+      FLEUVE_ASSIGN(schema, types::DataType::FromJson(json));
+    }
+    FLEUVE_ASSIGN(resolved.view_plan, ExpandView(QuoteParts(full), row.view_text,
+                                                 row.view_database.empty() ? row.database : row.view_database, schema));
     resolved.qualified_name = std::move(full);
     return resolved;
   }

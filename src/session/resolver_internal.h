@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -79,23 +80,28 @@ class SessionResolver final : public plan::Resolver {
   /// Splits and checks a table name; the row is set where the catalog has it. \param must_exist  TABLE_OR_VIEW_NOT_FOUND.
   Result<TableTarget> Target(const std::vector<std::string>& parts, bool must_exist);
   /// The temporary view of this name (local or `global_temp`), or null.
-  plan::PlanPtr FindTemporaryView(const std::vector<std::string>& parts);
+  TemporaryViewPtr FindTemporaryView(const std::vector<std::string>& parts);
   sql::ParserOptions ParserSettings();
   /// One statement with its arguments filled in.
   Result<sql::Statement> ParseStatement(const spark::connect::SQL& sql);
   const std::string& database() const { return database_; }
+  bool HasLocalViews() const { return !local_views_.empty(); }
+  const std::set<std::string>& used_views() const { return *used_views_; }
 
  private:
   Result<plan::ResolvedTable> OpenDelta(const storage::Location& location, const std::string& display,
                                         const plan::Options& options, std::vector<std::string> qualified_name);
-  Result<plan::PlanPtr> ExpandView(const catalog::Table& view);
+  Result<plan::PlanPtr> ExpandView(const std::string& name, const std::string& text, const std::string& database,
+                                   const types::Schema& schema);
   Result<plan::ResolvedTable> OpenStream(const std::string& format, const std::optional<types::Schema>& schema,
                                          const plan::Options& options, std::vector<std::string> paths,
                                          std::vector<std::string> table_name);
 
   SessionState& state_;
   const std::string database_;
-  std::map<std::string, plan::PlanPtr> local_views_;
+  std::map<std::string, TemporaryViewPtr> local_views_;
+  /// Lower-case names of temporary views that this analysis used, those inside views included.
+  std::shared_ptr<std::set<std::string>> used_views_ = std::make_shared<std::set<std::string>>();
   std::optional<plan::AnalysisConfig> config_;
   int view_depth_ = 0;
 };

@@ -14,6 +14,7 @@
 #include "base/resource_lease.h"
 #include "base/result.h"
 #include "plan/logical_plan.h"
+#include "types/data_type.h"
 
 namespace fleuve::catalog {
 class Catalog;
@@ -33,11 +34,22 @@ class Manager;
 
 namespace fleuve::session {
 
+/// A temporary view: of a DataFrame (its plan), or of SQL text that is analyzed anew at each use.
+struct TemporaryView {
+  plan::PlanPtr plan;
+  std::string text;
+  /// Where the text's names are looked up.
+  std::string database;
+  /// The text's columns: the view keeps the names it was made with.
+  types::Schema schema;
+};
+using TemporaryViewPtr = std::shared_ptr<const TemporaryView>;
+
 /// Views of `global_temp`, shared by all sessions. Threads: any, under `mutex`.
 struct GlobalViews {
   std::mutex mutex;
-  /// Lower-case name to analyzed plan.
-  std::map<std::string, plan::PlanPtr> views;
+  /// By lower-case name.
+  std::map<std::string, TemporaryViewPtr> views;
 };
 
 struct Services {

@@ -77,12 +77,24 @@ auto FindOptionalIn(Map& map, const std::string& name) -> std::optional<typename
 
 }  // namespace
 
-void SessionState::PutView(const std::string& name, plan::PlanPtr plan) {
-  std::lock_guard lock(mutex_);
-  views_[AsciiLower(name)] = std::move(plan);
+namespace {
+
+TemporaryViewPtr ViewOf(plan::PlanPtr plan) {
+  auto view = std::make_shared<TemporaryView>();
+  view->plan = std::move(plan);
+  return view;
 }
 
-plan::PlanPtr SessionState::FindView(const std::string& name) {
+}  // namespace
+
+void SessionState::PutView(const std::string& name, TemporaryViewPtr view) {
+  std::lock_guard lock(mutex_);
+  views_[AsciiLower(name)].swap(view);  // the old one dies after the lock
+}
+
+void SessionState::PutView(const std::string& name, plan::PlanPtr plan) { PutView(name, ViewOf(std::move(plan))); }
+
+TemporaryViewPtr SessionState::FindView(const std::string& name) {
   std::lock_guard lock(mutex_);
   return FindIn(views_, name);
 }
@@ -92,17 +104,21 @@ bool SessionState::DropView(const std::string& name) {
   return views_.erase(AsciiLower(name)) > 0;
 }
 
-std::vector<std::pair<std::string, plan::PlanPtr>> SessionState::Views() {
+std::vector<std::pair<std::string, TemporaryViewPtr>> SessionState::Views() {
   std::lock_guard lock(mutex_);
   return {views_.begin(), views_.end()};
 }
 
-void SessionState::PutGlobalView(const std::string& name, plan::PlanPtr plan) {
+void SessionState::PutGlobalView(const std::string& name, TemporaryViewPtr view) {
   std::lock_guard lock(services_->global_views->mutex);
-  services_->global_views->views[AsciiLower(name)] = std::move(plan);
+  services_->global_views->views[AsciiLower(name)].swap(view);
 }
 
-plan::PlanPtr SessionState::FindGlobalView(const std::string& name) {
+void SessionState::PutGlobalView(const std::string& name, plan::PlanPtr plan) {
+  PutGlobalView(name, ViewOf(std::move(plan)));
+}
+
+TemporaryViewPtr SessionState::FindGlobalView(const std::string& name) {
   std::lock_guard lock(services_->global_views->mutex);
   return FindIn(services_->global_views->views, name);
 }
@@ -112,7 +128,7 @@ bool SessionState::DropGlobalView(const std::string& name) {
   return services_->global_views->views.erase(AsciiLower(name)) > 0;
 }
 
-std::vector<std::pair<std::string, plan::PlanPtr>> SessionState::GlobalViewList() {
+std::vector<std::pair<std::string, TemporaryViewPtr>> SessionState::GlobalViewList() {
   std::lock_guard lock(services_->global_views->mutex);
   return {services_->global_views->views.begin(), services_->global_views->views.end()};
 }
@@ -269,7 +285,7 @@ void SessionState::CopyTo(SessionState& other) {
 
 void SessionState::Close() {
   StopBus();
-  std::map<std::string, plan::PlanPtr> views;
+  std::map<std::string, TemporaryViewPtr> views;
   std::map<std::string, plan::PlanPtr> relations;
   std::shared_ptr<engine::Engine> engine;
   {

@@ -49,14 +49,16 @@ class SessionState {
   void set_current_database(std::string name);
 
   // Temporary views: names without case.
+  void PutView(const std::string& name, TemporaryViewPtr view);
   void PutView(const std::string& name, plan::PlanPtr plan);
-  plan::PlanPtr FindView(const std::string& name);
+  TemporaryViewPtr FindView(const std::string& name);
   bool DropView(const std::string& name);
-  std::vector<std::pair<std::string, plan::PlanPtr>> Views();
+  std::vector<std::pair<std::string, TemporaryViewPtr>> Views();
+  void PutGlobalView(const std::string& name, TemporaryViewPtr view);
   void PutGlobalView(const std::string& name, plan::PlanPtr plan);
-  plan::PlanPtr FindGlobalView(const std::string& name);
+  TemporaryViewPtr FindGlobalView(const std::string& name);
   bool DropGlobalView(const std::string& name);
-  std::vector<std::pair<std::string, plan::PlanPtr>> GlobalViewList();
+  std::vector<std::pair<std::string, TemporaryViewPtr>> GlobalViewList();
 
   // Plans kept for the client: checkpoint(), foreachBatch.
   void PutRelation(const std::string& id, plan::PlanPtr plan);
@@ -99,7 +101,7 @@ class SessionState {
 
   std::mutex mutex_;
   std::string current_database_ = "default";
-  std::map<std::string, plan::PlanPtr> views_;
+  std::map<std::string, TemporaryViewPtr> views_;
   std::map<std::string, plan::PlanPtr> relations_;
   std::map<std::string, plan::SqlFunction> functions_;
   std::map<std::string, plan::SessionVariable> variables_;

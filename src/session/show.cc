@@ -3,6 +3,7 @@
 
 #include "base/bytes.h"
 #include "fleuve/plan.pb.h"
+#include "plan/function_names.h"
 #include "session/executor_internal.h"
 #include "session/statement_internal.h"
 #include "session/table_plans_internal.h"
@@ -257,7 +258,24 @@ Result<RowsResult> Executor::ShowStatement(const pb::Show& show, SessionResolver
     }
     case pb::Show::FUNCTIONS: {
       result.schema = DataType::Struct({{"function", DataType::String(), false, {}}});
-      return Error::Unsupported("SHOW FUNCTIONS");
+      const std::string& scope = show.function_scope();
+      std::vector<std::string> names;
+      if (!EqualsIgnoreAsciiCase(scope, "USER")) {
+        names = plan::KnownFunctionNames();
+      }
+      if (!EqualsIgnoreAsciiCase(scope, "SYSTEM")) {
+        const std::vector<std::string> own = state_.FunctionNames();
+        names.insert(names.end(), own.begin(), own.end());
+        std::sort(names.begin(), names.end());
+      }
+      for (const std::string& name : names) {
+        const bool wanted = show.has_function() ? EqualsIgnoreAsciiCase(name, show.function().parts(show.function().parts_size() - 1))
+                                                : matches(name);
+        if (wanted) {
+          result.rows.push_back({Value(name)});
+        }
+      }
+      return result;
     }
     case pb::Show::TABLE_EXTENDED: {
       result.schema = DataType::Struct({{"namespace", DataType::String(), false, {}},
