@@ -502,10 +502,64 @@ std::optional<std::string> Analyzer::ConstantText(const ExprPtr& expr) {
   return std::nullopt;
 }
 
+Result<PlanPtr> Analyzer::FileFunction(const std::string& name,
+                                       const google::protobuf::RepeatedPtrField<sc::Expression>& arguments,
+                                       bool is_streaming) {
+  const auto text_of = [&](const sc::Expression& argument, std::string* text) -> Result<void> {
+    FLEUVE_ASSIGN(ExprPtr expr, Expression(argument, Scope()));
+    if (const std::optional<std::string> constant = ConstantText(expr)) {
+      *text = *constant;
+      return {};
+    }
+    FLEUVE_ASSIGN(std::optional<types::Value> value, ConstantValue(expr));
+    if (value && !value->is_null() && expr->type.IsIntegral()) {
+      *text = std::to_string(value->integer());
+      return {};
+    }
+    if (value && !value->is_null() && expr->type.Is(TypeKind::kBoolean)) {
+      *text = value->boolean() ? "true" : "false";
+      return {};
+    }
+    return Error(ErrorKind::kInvalidArgument, "NON_FOLDABLE_ARGUMENT",
+                 "The function `" + name + "` requires the parameter " + expr->display +
+                     " to be a foldable expression of the type \"STRING\", but the actual argument is a non-foldable.");
+  };
+  std::vector<TableFunctionArgument> given;
+  for (const sc::Expression& argument : arguments) {
+    TableFunctionArgument one;
+    const sc::Expression* value = &argument;
+    if (argument.has_named_argument_expression()) {
+      one.name = argument.named_argument_expression().key();
+      value = &argument.named_argument_expression().value();
+    }
+    if (value->has_unresolved_function() && LowerName(value->unresolved_function().function_name()) == "map") {
+      const auto& entries = value->unresolved_function().arguments();
+      for (int i = 0; i + 1 < entries.size(); i += 2) {
+        std::pair<std::string, std::string> entry;
+        FLEUVE_TRY(text_of(entries[i], &entry.first));
+        FLEUVE_TRY(text_of(entries[i + 1], &entry.second));
+        one.entries.push_back(std::move(entry));
+      }
+    } else {
+      FLEUVE_TRY(text_of(*value, &one.text));
+    }
+    given.push_back(std::move(one));
+  }
+  FLEUVE_ASSIGN(ResolvedTable table, resolver_.ResolveTableFunction(name, given, is_streaming));
+  return FromResolved(table);
+}
+
 Result<PlanPtr> Analyzer::TableFunction(const std::string& name,
-                                        const google::protobuf::RepeatedPtrField<sc::Expression>& arguments) {
+                                        const google::protobuf::RepeatedPtrField<sc::Expression>& arguments,
+                                        bool is_streaming) {
   FLEUVE_ASSIGN(std::vector<std::string> parts, SplitIdentifier(name));
   const std::string lower = LowerName(parts.back());
+  if (parts.size() == 1 && (lower == "read_files" || lower == "cloud_files" || lower == "cloud_files_state")) {
+    return FileFunction(lower, arguments, is_streaming);
+  }
+  if (is_streaming) {
+    return Error::Unsupported("STREAM over the table-valued function " + lower);
+  }
   const bool is_builtin = parts.size() == 1 || LowerName(parts[parts.size() - 2]) == "builtin";
   if (is_builtin && lower == "range") {
     std::vector<std::int64_t> numbers;

@@ -65,6 +65,16 @@ struct SessionVariable {
   types::DataType type;
 };
 
+/// A constant argument of a table function of the session.
+struct TableFunctionArgument {
+  /// Empty: positional.
+  std::string name;
+  /// Strings as they are, numbers and booleans as text.
+  std::string text;
+  /// Entries of a `map(...)`; then `text` is empty.
+  std::vector<std::pair<std::string, std::string>> entries;
+};
+
 /// Threads: one analysis at a time calls it.
 class Resolver {
  public:
@@ -95,6 +105,15 @@ class Resolver {
   virtual Result<std::optional<SqlFunction>> ResolveFunction(const std::vector<std::string>& parts) {
     (void)parts;
     return std::optional<SqlFunction>();
+  }
+  /// `read_files(...)`, `cloud_files(...)`, `cloud_files_state(...)`. \param function  lower case; \param is_streaming
+  /// STREAM stands before it.
+  virtual Result<ResolvedTable> ResolveTableFunction(const std::string& function,
+                                                     const std::vector<TableFunctionArgument>& arguments,
+                                                     bool is_streaming) {
+    (void)arguments;
+    (void)is_streaming;
+    return Error::Unsupported("the table function " + function);
   }
   /// A session variable; nullopt where there is none. \param parts  `x`, `session.x`, `system.session.x`.
   virtual Result<std::optional<SessionVariable>> ResolveVariable(const std::vector<std::string>& parts) {
