@@ -195,7 +195,7 @@ Error BadPattern(const std::string& pattern, const std::string& why) {
 
 }  // namespace
 
-struct DatePattern::Fields {
+struct TimePattern::Fields {
   std::optional<std::int64_t> year;
   std::optional<std::int64_t> year_of_era;
   bool before_christ = false;
@@ -213,8 +213,8 @@ struct DatePattern::Fields {
   std::shared_ptr<const types::TimeZone> zone;
 };
 
-Result<DatePattern> DatePattern::Compile(const std::string& pattern) {
-  DatePattern result;
+Result<TimePattern> TimePattern::Compile(const std::string& pattern) {
+  TimePattern result;
   std::vector<std::size_t> open;
   for (std::size_t i = 0; i < pattern.size();) {
     const char c = pattern[i];
@@ -292,7 +292,7 @@ Result<DatePattern> DatePattern::Compile(const std::string& pattern) {
   return result;
 }
 
-bool DatePattern::MatchItem(std::size_t index, std::string_view text, std::size_t& position, Fields& fields) const {
+bool TimePattern::MatchItem(std::size_t index, std::string_view text, std::size_t& position, Fields& fields) const {
   const Item& item = items_[index];
   const bool adjacent = index + 1 < items_.size() && items_[index + 1].letter != 0 &&
                         std::string_view("yuMLdDhHkKmsSn").find(items_[index + 1].letter) != std::string_view::npos &&
@@ -518,7 +518,7 @@ bool DatePattern::MatchItem(std::size_t index, std::string_view text, std::size_
   }
 }
 
-bool DatePattern::Match(std::size_t from, std::size_t to, std::string_view text, std::size_t& position,
+bool TimePattern::Match(std::size_t from, std::size_t to, std::string_view text, std::size_t& position,
                         Fields& fields) const {
   for (std::size_t i = from; i < to; ++i) {
     if (items_[i].letter == '[') {
@@ -538,7 +538,7 @@ bool DatePattern::Match(std::size_t from, std::size_t to, std::string_view text,
   return true;
 }
 
-std::optional<DatePattern::Parsed> DatePattern::Parse(std::string_view text) const {
+std::optional<TimePattern::Parsed> TimePattern::Parse(std::string_view text) const {
   Fields fields;
   std::size_t position = 0;
   if (!Match(0, items_.size(), text, position, fields) || position != text.size()) {
@@ -579,7 +579,7 @@ std::optional<DatePattern::Parsed> DatePattern::Parse(std::string_view text) con
   return parsed;
 }
 
-void DatePattern::Format(std::int64_t local_micros, std::int64_t offset_seconds, const std::string& zone_id,
+void TimePattern::Format(std::int64_t local_micros, std::int64_t offset_seconds, const std::string& zone_id,
                          std::string& out) const {
   const std::int64_t days = FloorDiv(local_micros, kMicrosPerDay);
   const std::int64_t micros = local_micros - days * kMicrosPerDay;
@@ -729,13 +729,13 @@ Result<TimeText> TimeText::Make(const std::string& date_pattern, const std::stri
   FLEUVE_ASSIGN(text.zone_, types::TimeZone::Find(zone));
   text.is_utc_ = zone == "UTC" || zone == "Z" || zone == "Etc/UTC";
   if (!date_pattern.empty()) {
-    FLEUVE_ASSIGN(text.date_, DatePattern::Compile(date_pattern));
+    FLEUVE_ASSIGN(text.date_, TimePattern::Compile(date_pattern));
   }
   if (!timestamp_pattern.empty()) {
-    FLEUVE_ASSIGN(text.timestamp_, DatePattern::Compile(timestamp_pattern));
+    FLEUVE_ASSIGN(text.timestamp_, TimePattern::Compile(timestamp_pattern));
   }
   if (!ntz_pattern.empty()) {
-    FLEUVE_ASSIGN(text.ntz_, DatePattern::Compile(ntz_pattern));
+    FLEUVE_ASSIGN(text.ntz_, TimePattern::Compile(ntz_pattern));
   }
   return text;
 }

@@ -16,11 +16,11 @@
 namespace fleuve::engine {
 
 /// A compiled pattern. Threads: const methods from any thread.
-class DatePattern {
+class TimePattern {
  public:
   /// Letters y u M L d D E a h H k K m s S n X x Z z V O Q q G with quotes and optional sections. Others, and text forms
   /// in another language than English, are refused: INVALID_DATETIME_PATTERN.*.
-  static Result<DatePattern> Compile(const std::string& pattern);
+  static Result<TimePattern> Compile(const std::string& pattern);
 
   /// What the text says; nullopt where it does not match the whole pattern or is no date.
   struct Parsed {
@@ -71,9 +71,9 @@ class TimeText {
   const types::TimeZone& zone() const { return *zone_; }
 
  private:
-  std::optional<DatePattern> date_;
-  std::optional<DatePattern> timestamp_;
-  std::optional<DatePattern> ntz_;
+  std::optional<TimePattern> date_;
+  std::optional<TimePattern> timestamp_;
+  std::optional<TimePattern> ntz_;
   std::string zone_name_;
   bool is_utc_ = false;
   std::shared_ptr<const types::TimeZone> zone_;
