@@ -8,6 +8,7 @@
 #include "engine/functions/tables_internal.h"
 #include "engine/functions/text_numbers_internal.h"
 #include "engine/functions/value_text_internal.h"
+#include "engine/functions/variant_internal.h"
 #include "engine/functions/wide_internal.h"
 #include "plan/function_builder.h"
 
@@ -759,7 +760,10 @@ Result<Caster> Build(const Rule& rule) {
   if (from.EqualsIgnoringNullability(to)) {
     return CopyCaster();
   }
-  if (from.Is(TypeKind::kVariant) || to.Is(TypeKind::kVariant)) {
+  if (from.Is(TypeKind::kVariant)) {
+    return MakeVariantCaster(to, rule.mode, rule.zone, rule.context);
+  }
+  if (to.Is(TypeKind::kVariant)) {
     return Error::Unsupported("a cast from " + from.Sql() + " to " + to.Sql());
   }
   switch (to.kind()) {

@@ -32,10 +32,10 @@ const Names<ScalarEntry>& Scalars() {
   static const auto* names = [] {
     auto* map = new Names<ScalarEntry>();
     for (const ScalarTable* table :
-         {&ArrayKernels(), &ArrayOrderKernels(), &MapKernels(), &HigherOrderKernels(), &TextFormatKernels(), &JsonPathKernels(),
+         {&ArrayKernels(), &ArrayOrderKernels(), &MapKernels(), &HigherOrderKernels(), &TextFormatKernels(), &JsonPathKernels(), &VariantKernels(),
           &ArithmeticKernels(), &CastKernels(), &ConditionalKernels(), &DateKernels(), &HashKernels(),
           &IntervalKernels(), &MathKernels(), &MiscKernels(), &NestedKernels(), &StringKernels(),
-          &TextCodecKernels()}) {
+          &TextCodecKernels(), &RegexpKernels(), &DateFormatKernels(), &FormatKernels()}) {
       for (const ScalarEntry& entry : *table) {
         (*map)[entry.name] = &entry;
       }
@@ -49,7 +49,7 @@ const Names<AggregateEntry>& Aggregates() {
   static const auto* names = [] {
     auto* map = new Names<AggregateEntry>();
     for (const AggregateTable* table :
-         {&SumAggregates(), &OrderAggregates(), &CollectAggregates()}) {
+         {&SumAggregates(), &OrderAggregates(), &StatisticAggregates(), &CollectAggregates()}) {
       for (const AggregateEntry& entry : *table) {
         (*map)[entry.name] = &entry;
       }

@@ -14,6 +14,7 @@ const ScalarTable& HigherOrderKernels();
 const ScalarTable& MapKernels();
 const ScalarTable& JsonPathKernels();
 const ScalarTable& TextFormatKernels();
+const ScalarTable& VariantKernels();
 const ScalarTable& CastKernels();
 const ScalarTable& ConditionalKernels();
 const ScalarTable& DateKernels();

@@ -402,7 +402,7 @@ Result<ExprPtr> BuildToDate(Call& call) {
   ExprPtr value = call.args[0];
   if (call.size() == 2 && type.IsString()) {
     FLEUVE_TRY(call.To(1, DataType::String()));
-    value = ParseWith(call, value, call.args[1], true, is_try);
+    value = ParseWith(call, value, call.args[1], false, is_try);
   } else if (!type.IsString() && !type.IsDateTime() && !type.Is(TypeKind::kVoid)) {
     return call.Unexpected(0, "(\"STRING\" or \"DATE\" or \"TIMESTAMP\" or \"TIMESTAMP_NTZ\")");
   }
