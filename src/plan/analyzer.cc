@@ -5,6 +5,7 @@
 
 #include "base/big_stack.h"
 #include "plan/analyzer_internal.h"
+#include "plan/time_windows_internal.h"
 
 namespace fleuve::plan {
 
@@ -157,6 +158,9 @@ Result<PlanPtr> Analyze(const sc::Relation& relation, Resolver& resolver) {
   RunOnBigStack([&] {
     Analyzer analyzer(resolver);
     result = analyzer.Relation(relation);
+    if (result->ok()) {
+      result = ResolveTimeWindows(**result);
+    }
   });
   return *std::move(result);
 }

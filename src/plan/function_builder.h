@@ -53,8 +53,9 @@ Result<ExprPtr> BuildFunction(const FunctionCall& call);
 /// widths, casts). CANNOT_PARSE_INTERVAL where it is none.
 Result<types::CalendarInterval> ParseIntervalText(std::string_view text);
 
-/// The constant parameters of window(): microseconds. `window` in batch and streams is `spark_window(time, window, slide,
-/// start, index)`: the index-th (0-based) window that holds the time, latest first, NULL where there is no such window.
+/// The constant parameters of window(): microseconds. A window is `spark_window(time, window, slide, start, index)`: the
+/// index-th (0-based) window that holds the time, latest first, NULL where there is no such window. `BuildFunction` gives
+/// it with the index -1: a mark that the analyzer makes into a column of a projection below the node that holds it.
 struct TimeWindowSpec {
   ExprPtr time;
   std::int64_t window = 0;

@@ -186,6 +186,89 @@ struct ListAgg {
   }
 };
 
+/// histogram_numeric(value, bins): bins are merged where they lie closest, as Hive's histogram does.
+struct Histogram {
+  struct State {
+    std::vector<std::pair<double, double>> bins;
+  };
+  static void Trim(State& state, std::size_t most) {
+    while (state.bins.size() > most) {
+      std::size_t best = 0;
+      for (std::size_t i = 0; i + 1 < state.bins.size(); ++i) {
+        if (state.bins[i + 1].first - state.bins[i].first < state.bins[best + 1].first - state.bins[best].first) {
+          best = i;
+        }
+      }
+      auto& left = state.bins[best];
+      const auto& right = state.bins[best + 1];
+      double weight = left.second + right.second;
+      left.first = (left.first * left.second + right.first * right.second) / weight;
+      left.second = weight;
+      state.bins.erase(state.bins.begin() + static_cast<std::ptrdiff_t>(best) + 1);
+    }
+  }
+  static void Add(State& state, double x, double weight, std::size_t most) {
+    auto at = std::lower_bound(state.bins.begin(), state.bins.end(), x,
+                               [](const auto& bin, double value) { return bin.first < value; });
+    if (at != state.bins.end() && at->first == x) {
+      at->second += weight;
+      return;
+    }
+    state.bins.insert(at, {x, weight});
+    Trim(state, most);
+  }
+  static std::size_t Most(const AggregateData& data) { return static_cast<std::size_t>(data.literals[1].integer()); }
+  static void Step(State& state, const Inputs& inputs, duckdb::idx_t row, const AggregateData& data) {
+    if (inputs[0].IsNull(row)) {
+      return;
+    }
+    double x = 0;
+    WithCarrier(data.input, [&](auto zero) {
+      using T = decltype(zero);
+      if constexpr (!std::is_same_v<T, Str>) {
+        x = static_cast<double>(inputs[0].Get<T>(row));
+      }
+    });
+    if (data.input.Is(TypeKind::kDecimal)) {
+      x /= static_cast<double>(PowerOfTen(data.input.scale()));
+    }
+    Add(state, x, 1, Most(data));
+  }
+  static void Merge(const State& from, State& into, const AggregateData& data) {
+    for (const auto& [x, weight] : from.bins) {
+      Add(into, x, weight, Most(data));
+    }
+  }
+  static void Finish(State& state, duckdb::Vector& result, duckdb::idx_t row, const AggregateData& data) {
+    if (state.bins.empty()) {
+      FinishNull(result, row);
+      return;
+    }
+    duckdb::idx_t start = duckdb::ListVector::GetListSize(result);
+    duckdb::ListVector::Reserve(result, start + state.bins.size());
+    auto& parts = duckdb::StructVector::GetEntries(duckdb::ListVector::GetEntry(result));
+    duckdb::idx_t at = start;
+    for (const auto& [x, weight] : state.bins) {
+      double value = x;
+      duckdb::FlatVector::GetData<double>(*parts[1])[at] = weight;
+      WithCarrier(data.input, [&](auto zero) {
+        using T = decltype(zero);
+        if constexpr (std::is_same_v<T, Str> || std::is_same_v<T, bool>) {
+        } else if constexpr (std::is_same_v<T, Int128>) {
+          double unit = static_cast<double>(PowerOfTen(data.input.scale()));
+          duckdb::FlatVector::GetData<duckdb::hugeint_t>(*parts[0])[at] = ToHugeint(static_cast<Int128>(value * unit));
+        } else {
+          double unit = data.input.Is(TypeKind::kDecimal) ? static_cast<double>(PowerOfTen(data.input.scale())) : 1;
+          duckdb::FlatVector::GetData<T>(*parts[0])[at] = static_cast<T>(value * unit);
+        }
+      });
+      ++at;
+    }
+    duckdb::ListVector::SetListSize(result, at);
+    duckdb::FlatVector::GetData<duckdb::list_entry_t>(result)[row] = duckdb::list_entry_t(start, at - start);
+  }
+};
+
 template <template <typename> class Policy, bool kElement>
 Result<AggregateImplementation> MakeCollect(const AggregateSite& site) {
   std::optional<AggregateImplementation> made;
@@ -196,6 +279,7 @@ Result<AggregateImplementation> MakeCollect(const AggregateSite& site) {
   return *std::move(made);
 }
 
+Result<AggregateImplementation> MakeHistogram(const AggregateSite& site) { return RowAggregate<Histogram>::Make(site); }
 Result<AggregateImplementation> MakeListAgg(const AggregateSite& site) { return RowAggregate<ListAgg>::Make(site); }
 
 }  // namespace
@@ -206,6 +290,7 @@ const AggregateTable& CollectAggregates() {
       {"spark_collect_set", MakeCollect<CollectSet, true>},
       {"spark_mode", MakeCollect<Mode, false>},
       {"spark_listagg", MakeListAgg},
+      {"spark_histogram_numeric", MakeHistogram},
   };
   return table;
 }

@@ -546,9 +546,12 @@ Result<Kernel> MakeWindow(const ScalarSite& site) {
   std::int64_t width = site.Literal(1).integer();
   std::int64_t slide = site.Literal(2).integer();
   std::int64_t start = site.Literal(3).integer();
-  std::int64_t index = site.Literal(4).integer();
+  if (site.IsLiteral(4) && site.Literal(4).integer() < 0) {
+    return Error::Unsupported("window() in this place");
+  }
   return Kernel([=](duckdb::DataChunk& args, duckdb::Vector& result) {
     Column time(args.data[0], args.size());
+    Column indexes(args.data[4], args.size());
     result.SetVectorType(duckdb::VectorType::FLAT_VECTOR);
     auto& parts = duckdb::StructVector::GetEntries(result);
     auto* from = duckdb::FlatVector::GetData<std::int64_t>(*parts[0]);
@@ -559,13 +562,55 @@ Result<Kernel> MakeWindow(const ScalarSite& site) {
         continue;
       }
       std::int64_t at = time.Get<std::int64_t>(row);
-      std::int64_t last = at - FloorMod(at - start, slide) - index * slide;
+      std::int64_t last = at - FloorMod(at - start, slide) - indexes.Get<std::int64_t>(row) * slide;
       if (at >= last + width) {
         duckdb::FlatVector::SetNull(result, row, true);
         continue;
       }
       from[row] = last;
       to[row] = last + width;
+    }
+  });
+}
+
+/// session_window(time, gap, zone): from the time to the time and the gap; NULL where the gap is not positive.
+Result<Kernel> MakeSessionWindow(const ScalarSite& site) {
+  bool calendar = site.ArgumentType(1).Is(TypeKind::kCalendarInterval);
+  FLEUVE_ASSIGN(Zone zone, site.ArgumentType(0).Is(TypeKind::kTimestampNtz) ? types::TimeZone::Find("UTC")
+                                                                           : ZoneAt(site, 2));
+  return Kernel([calendar, zone](duckdb::DataChunk& args, duckdb::Vector& result) {
+    Column time(args.data[0], args.size());
+    Column gap(args.data[1], args.size());
+    duckdb::RecursiveUnifiedVectorFormat parts;
+    duckdb::Vector::RecursiveToUnifiedFormat(args.data[1], args.size(), parts);
+    result.SetVectorType(duckdb::VectorType::FLAT_VECTOR);
+    auto& entries = duckdb::StructVector::GetEntries(result);
+    auto* from = duckdb::FlatVector::GetData<std::int64_t>(*entries[0]);
+    auto* to = duckdb::FlatVector::GetData<std::int64_t>(*entries[1]);
+    for (duckdb::idx_t row = 0; row < args.size(); ++row) {
+      if (time.IsNull(row) || gap.IsNull(row)) {
+        duckdb::FlatVector::SetNull(result, row, true);
+        continue;
+      }
+      std::int64_t start = time.Get<std::int64_t>(row);
+      std::int64_t end = 0;
+      bool fine = true;
+      if (calendar) {
+        duckdb::idx_t index = gap.Index(row);
+        auto part = [&](std::size_t i, auto zero) -> std::int64_t {
+          const auto& child = parts.children[i].unified;
+          return duckdb::UnifiedVectorFormat::GetData<decltype(zero)>(child)[child.sel->get_index(index)];
+        };
+        fine = AddInterval(start, part(0, std::int32_t{}), part(1, std::int32_t{}), part(2, std::int64_t{}), *zone, &end);
+      } else {
+        fine = !__builtin_add_overflow(start, gap.Get<std::int64_t>(row), &end);
+      }
+      if (!fine || end <= start) {
+        duckdb::FlatVector::SetNull(result, row, true);
+        continue;
+      }
+      from[row] = start;
+      to[row] = end;
     }
   });
 }
@@ -609,6 +654,7 @@ const ScalarTable& DateKernels() {
       {"spark_timestamp_diff", Nulls::kPropagate, MakeTimestampDiff},
       {"spark_timestamp_add", Nulls::kPropagate, MakeTimestampAdd},
       {"spark_window", Nulls::kOwn, MakeWindow},
+      {"spark_session_window", Nulls::kOwn, MakeSessionWindow},
       {"spark_window_time", Nulls::kPropagate, MakeWindowTime},
   };
   return table;

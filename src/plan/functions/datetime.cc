@@ -557,13 +557,39 @@ Result<ExprPtr> BuildWindowTime(Call& call) {
   return Shown(MakeCall("spark_window_time", {end}, end->type, end->nullable), call.Display());
 }
 
-/// A window that overlaps with none: one struct per row. Sliding windows are the analyzer's, since they multiply rows.
+/// A mark that the analyzer makes into a column below: it drops rows without a time and multiplies those of sliding windows.
 Result<ExprPtr> BuildWindow(Call& call) {
   FLEUVE_ASSIGN(TimeWindowSpec spec, AnalyzeTimeWindow(call.source));
-  if (spec.overlap() > 1) {
-    return Error::Unsupported("a sliding window() in this place");
+  return MakeTimeWindow(spec, -1);
+}
+
+/// session_window(time, gap): the session of one row; rows of a group are merged by the analyzer or the stream. A gap that
+/// is not positive drops the row.
+Result<ExprPtr> BuildSessionWindow(Call& call) {
+  const DataType type = call.type(0);
+  if (!type.Is(TypeKind::kTimestamp) && !type.Is(TypeKind::kTimestampNtz)) {
+    FLEUVE_TRY(call.To(0, DataType::Timestamp()));
   }
-  return MakeTimeWindow(spec, 0);
+  const DataType time = call.type(0);
+  DataType session = DataType::Struct({{"start", time, true, Json()}, {"end", time, true, Json()}});
+  bool fails = false;
+  if (call.type(1).IsString()) {
+    if (const Value* gap = call.LiteralOf(1); gap != nullptr && !gap->is_null()) {
+      FLEUVE_ASSIGN(types::CalendarInterval interval, ParseIntervalText(gap->text()));
+      if (interval.months != 0) {
+        return call.Mismatch("UNEXPECTED_INPUT_TYPE", "Intervals greater than a month are not supported.");
+      }
+      call.args[1] = MakeLiteral(Value(interval), DataType::Of(TypeKind::kCalendarInterval));
+    } else {
+      FLEUVE_ASSIGN(call.args[1], MakeCast(call.args[1], DataType::Of(TypeKind::kCalendarInterval), CastMode::kAnsi,
+                                           call.config));
+      fails = true;
+    }
+  } else if (!call.type(1).Is(TypeKind::kDayTimeInterval) && !call.type(1).Is(TypeKind::kCalendarInterval)) {
+    return call.Unexpected(1, "STRING");
+  }
+  call.Hidden(Value(call.config.session_zone), DataType::String());
+  return Shown(call.Make("spark_session_window", session, true, fails), "session_window");
 }
 
 Result<ExprPtr> BuildTimeConversion(Call& call) {
@@ -641,6 +667,7 @@ const Table& DateTimeFunctions() {
       Scalar("convert_timezone", 2, 3, BuildConvertTimezone),
       Scalar("next_day", 2, 2, BuildNextDay),
       Scalar("window", 2, 4, BuildWindow),
+      Scalar("session_window", 2, 2, BuildSessionWindow),
       Scalar("window_time", 1, 1, BuildWindowTime),
       Scalar("unix_date", 1, 1, BuildTimeConversion),
       Scalar("date_from_unix_date", 1, 1, BuildTimeConversion),

@@ -1,0 +1,17 @@
+#pragma once
+
+/// \file
+/// window() and session_window(): expressions that change rows, made into plan nodes below the one that holds them.
+
+#include "base/result.h"
+#include "plan/logical_plan.h"
+
+namespace fleuve::plan {
+
+/// Replaces every call of `spark_window` that is still open (its index is -1) by a column that a projection below
+/// computes: rows without a time are left out, a sliding window gives one row per window. In batch plans also
+/// `spark_session_window` among the keys of an aggregate. Errors: kUnsupported where such a call stands elsewhere; two
+/// different windows in one node, as Spark says.
+Result<PlanPtr> ResolveTimeWindows(const PlanPtr& plan);
+
+}  // namespace fleuve::plan
