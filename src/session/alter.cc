@@ -329,6 +329,18 @@ Result<RowsResult> Executor::AlterTable(const pb::AlterTable& alter, SessionReso
       }
       return Nothing();
     }
+    case pb::AlterTable::kClusterBy: {
+      const auto& cluster = alter.cluster_by();
+      if (cluster.auto_()) {
+        return Error::Unsupported("ALTER TABLE ... CLUSTER BY AUTO");
+      }
+      std::vector<std::string> columns;
+      for (const pb::Name& name : cluster.columns()) {
+        columns.push_back(Join(PartsOf(name), "."));
+      }
+      FLEUVE_TRY(tables::SetClustering(context, table, columns));
+      return Nothing();
+    }
     case pb::AlterTable::kSetProperties:
       FLEUVE_TRY(tables::SetProperties(context, table, ToOptions(alter.set_properties().properties())));
       return Nothing();
@@ -361,8 +373,8 @@ Result<RowsResult> Executor::AlterTable(const pb::AlterTable& alter, SessionReso
       return Nothing();
     }
     case pb::AlterTable::kReplaceColumns:
-      return Error::Unsupported("ALTER TABLE ... REPLACE COLUMNS");
-    case pb::AlterTable::kClusterBy:
+      return Error(ErrorKind::kUnsupported, "DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP",
+                   "ALTER TABLE ... REPLACE COLUMNS is not supported.");
     case pb::AlterTable::kColumnsClause:
       return Error::Unsupported("ALTER TABLE ... CLUSTER BY");
     case pb::AlterTable::kDropFeature:

@@ -9,6 +9,7 @@
 #include "connectors/sink.h"
 #include "plan/analyzer.h"
 #include "spark/connect/relations.pb.h"
+#include "tables/change_feed.h"
 
 namespace fleuve::session {
 
@@ -240,7 +241,14 @@ Result<ResolvedTable> SessionResolver::OpenDelta(const storage::Location& locati
   resolved.qualified_name = std::move(qualified_name);
   const delta::DeltaLogPtr log = state_.services().logs->Open(location);
   if (IsTrue(plan::FindOption(options, "readChangeFeed")) || IsTrue(plan::FindOption(options, "readChangeData"))) {
-    return Error::Unsupported("the option readChangeFeed for batch reads");
+    if (when.version || when.timestamp_ms) {
+      return Error(ErrorKind::kUnsupported, "DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS",
+                   "A change feed cannot be read together with time travel.");
+    }
+    const plan::AnalysisConfig config = Config();
+    FLEUVE_ASSIGN(const auto bounds, tables::ChangeBoundsOf(options, config));
+    FLEUVE_ASSIGN(resolved.view_plan, tables::ChangeFeed(log, bounds.first, bounds.second, config));
+    return resolved;
   }
   if (when.version || when.timestamp_ms) {
     FLEUVE_ASSIGN(const delta::SnapshotPtr snapshot, delta::Travel(log, when));

@@ -556,6 +556,8 @@ Result<void> MicroBatchQuery::RunBatch() {
     input_rows_ = CountInputRows(prepared, *batch.observer, inputs);
   }
   observed_ = batch.observer->metrics();
+  // Names of our own are no observe() of the user's.
+  std::erase_if(observed_, [](const auto& metrics) { return metrics.name.starts_with("fleuve."); });
   output_rows_ = staged->num_output_rows();
   FLEUVE_TRY(FinishBatch());
   staged->Finish();
