@@ -87,7 +87,39 @@ Result<void> Call::To(std::size_t i, const DataType& type) {
   return Cast(i, type);
 }
 
+namespace {
+
+/// A literal of another type where that takes no arithmetic: NULLs, and whole numbers that fit. Null where it does.
+ExprPtr CastLiteral(const ExprPtr& expr, const DataType& type) {
+  if (expr->kind != ExprKind::kLiteral) {
+    return nullptr;
+  }
+  types::Value value = expr->value;
+  if (!value.is_null()) {
+    if (!expr->type.IsIntegral() || !type.IsIntegral()) {
+      return nullptr;
+    }
+    int bits = type.Is(TypeKind::kByte) ? 7 : type.Is(TypeKind::kShort) ? 15 : type.Is(TypeKind::kInt) ? 31 : 63;
+    std::int64_t number = value.integer();
+    if (bits < 63 && (number >= (std::int64_t{1} << bits) || number < -(std::int64_t{1} << bits))) {
+      return nullptr;
+    }
+  }
+  auto copy = std::make_shared<Expr>(*expr);
+  copy->type = type;
+  copy->nullable = value.is_null();
+  return copy;
+}
+
+}  // namespace
+
 Result<void> Call::Cast(std::size_t i, const DataType& type) {
+  if (!args[i]->type.EqualsIgnoringNullability(type) && !type.IsNested()) {
+    if (ExprPtr literal = CastLiteral(args[i], type)) {
+      args[i] = std::move(literal);
+      return {};
+    }
+  }
   FLEUVE_ASSIGN(args[i], MakeCast(args[i], type, config));
   return {};
 }
