@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <sys/wait.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "cli/signals.h"
