@@ -25,6 +25,7 @@ const std::unordered_map<std::string, const Entry*>& Registry() {
         &functions::AggregateFunctions(),  &functions::StatisticFunctions(),   &functions::WindowFunctions(),
         &functions::MiscFunctions(),       &functions::NestedFunctions(),
         &functions::CollectionFunctions(), &functions::HigherOrderFunctions(), &functions::TextFormatFunctions(),
+        &functions::VariantFunctions(),
     };
     for (const Table* table : tables) {
       for (const Entry& entry : *table) {

@@ -112,6 +112,21 @@ Result<GeneratorResult> BuildJsonTuple(Call& call) {
   return result;
 }
 
+Result<GeneratorResult> BuildVariantExplode(Call& call, bool outer) {
+  FLEUVE_TRY(call.Count(1, 1));
+  if (!call.type(0).Is(TypeKind::kVariant)) {
+    return call.Unexpected(0, "VARIANT");
+  }
+  GeneratorResult result;
+  result.spec.function = "variant_explode";
+  result.spec.outer = outer;
+  result.columns.push_back(Column("pos", DataType::Int(), outer));
+  result.columns.push_back(Column("key", DataType::String(), true));
+  result.columns.push_back(Column("value", DataType::Variant(), outer));
+  result.spec.arguments = call.args;
+  return result;
+}
+
 }  // namespace
 
 Result<GeneratorResult> BuildGenerator(const FunctionCall& source) {
@@ -138,6 +153,9 @@ Result<GeneratorResult> BuildGenerator(const FunctionCall& source) {
   }
   if (base == "json_tuple") {
     return BuildJsonTuple(call);
+  }
+  if (base == "variant_explode") {
+    return BuildVariantExplode(call, outer);
   }
   return Error::Unsupported("the function " + call.name);
 }

@@ -132,6 +132,7 @@ const Table& NestedFunctions();
 const Table& CollectionFunctions();
 const Table& HigherOrderFunctions();
 const Table& TextFormatFunctions();
+const Table& VariantFunctions();
 
 /// Runs a table entry: counts arguments, coerces by signature or calls its builder.
 Result<ExprPtr> Run(const Entry& entry, const FunctionCall& source);

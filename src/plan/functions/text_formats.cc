@@ -172,6 +172,10 @@ Result<ExprPtr> BuildToJson(Call& call) {
   }
   const bool nullable = call.args[0]->nullable;
   call.args.resize(1);
+  if (type.Is(TypeKind::kVariant)) {
+    call.Hidden(Value(call.config.session_zone), DataType::String());
+    return Shown(call, call.Make("spark_variant_to_json", DataType::String(), nullable), display);
+  }
   HideOptions(call, options);
   return Shown(call, call.Make("spark_to_json", DataType::String(), nullable), display);
 }
