@@ -395,6 +395,12 @@ DeltaTable::DeltaTable(SnapshotPtr snapshot, std::string name)
 
 Result<std::shared_ptr<const plan::FileScan>> DeltaTable::PlanScan(const std::vector<plan::ExprPtr>& filters,
                                                                    const std::vector<plan::Attribute>& columns) const {
+  if (schema_.fields().empty()) {
+    return Error(ErrorKind::kInvalidArgument, "DELTA_READ_TABLE_WITHOUT_COLUMNS",
+                 "You are trying to read the Delta table " + name_ + " that does not have any columns.")
+        .With("tableName", name_)
+        .With("hint", "Write some data with the option mergeSchema = true to set a schema.");
+  }
   FLEUVE_ASSIGN(plan::FileScan scan, MakeScan(snapshot_->metadata()));
   FLEUVE_ASSIGN(const std::vector<AddFile> files, snapshot_->Files(filters, columns));
   scan.files.reserve(files.size());
