@@ -1,6 +1,7 @@
 #include "engine/engine.h"
 
 #include <chrono>
+#include <functional>
 
 #include "duckdb/main/valid_checker.hpp"
 #include "engine/arrow_rows_internal.h"
@@ -15,9 +16,60 @@ namespace {
 /// A batch is given when it is this old, even if it is small.
 constexpr auto kBatchPatience = std::chrono::milliseconds(100);
 
+/// The engine's instance; a new one takes its place when it has died.
+class InstanceHolder {
+ public:
+  InstanceHolder(const EngineOptions& options, std::shared_ptr<Instance> instance)
+      : options_(options), instance_(std::move(instance)) {}
+
+  /// Raises.
+  std::shared_ptr<Instance> Current() {
+    std::lock_guard lock(mutex_);
+    if (instance_->Invalidated()) {
+      instance_ = std::make_shared<Instance>(options_);
+    }
+    return instance_;
+  }
+
+  /// Starts a plan. Another operation may have killed the instance: once more on a new one.
+  Result<std::unique_ptr<Run>> Start(const plan::PlanPtr& prepared, const ExecuteOptions& options,
+                                     std::int64_t buffer_bytes) {
+    for (int attempt = 0;; attempt++) {
+      std::shared_ptr<Instance> instance;
+      auto run = Guard([&]() -> Result<std::unique_ptr<Run>> {
+        instance = Current();
+        return std::make_unique<Run>(instance, prepared, options, buffer_bytes);
+      });
+      if (run.ok() || attempt > 0 || instance == nullptr || !instance->Invalidated()) {
+        return run;
+      }
+    }
+  }
+
+  /// Changes one setting now and for instances to come. Raises.
+  void Set(const std::string& name, duckdb::Value value, const std::function<void(EngineOptions&)>& remember) {
+    std::lock_guard lock(mutex_);
+    remember(options_);
+    if (!instance_->Invalidated()) {
+      instance_->Set(name, std::move(value));
+      if (options_.threads > 0) {
+        instance_->set_threads(options_.threads);
+      }
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  EngineOptions options_;
+  std::shared_ptr<Instance> instance_;
+};
+
 class RunReader final : public columnar::BatchReader {
  public:
-  RunReader(std::unique_ptr<Run> run, const ExecuteOptions& options) : run_(std::move(run)), options_(options) {
+  /// \param restart  runs the plan anew, for an instance that died before a row was given
+  RunReader(std::unique_ptr<Run> run, const ExecuteOptions& options,
+            std::function<Result<std::unique_ptr<Run>>()> restart)
+      : run_(std::move(run)), options_(options), restart_(std::move(restart)) {
     std::vector<types::StructField> fields;
     for (const auto& column : run_->columns()) {
       fields.push_back({column.name, column.type, column.nullable, column.metadata});
@@ -33,6 +85,17 @@ class RunReader final : public columnar::BatchReader {
       return *error_;
     }
     auto batch = Guard([this]() -> Result<std::optional<columnar::RecordBatch>> { return Fill(); });
+    if (!batch.ok() && restart_ != nullptr && run_ != nullptr && run_->instance().Invalidated()) {
+      run_.reset();
+      pending_.reset();
+      builder_ = std::make_unique<ArrowBatchBuilder>(schema_);
+      auto again = std::exchange(restart_, nullptr)();
+      if (again.ok()) {
+        run_ = *std::move(again);
+        batch = Guard([this]() -> Result<std::optional<columnar::RecordBatch>> { return Fill(); });
+      }
+    }
+    restart_ = nullptr;
     if (!batch.ok()) {
       error_ = batch.error();
       run_.reset();
@@ -89,6 +152,7 @@ class RunReader final : public columnar::BatchReader {
 
   std::unique_ptr<Run> run_;
   ExecuteOptions options_;
+  std::function<Result<std::unique_ptr<Run>>()> restart_;
   std::shared_ptr<const types::Schema> schema_;
   std::unique_ptr<ArrowBatchBuilder> builder_;
   duckdb::unique_ptr<duckdb::DataChunk> pending_;
@@ -97,68 +161,47 @@ class RunReader final : public columnar::BatchReader {
 
 class DuckEngine final : public Engine {
  public:
-  DuckEngine(const EngineOptions& options, std::shared_ptr<Instance> instance)
-      : options_(options), instance_(std::move(instance)) {}
+  explicit DuckEngine(std::shared_ptr<InstanceHolder> holder) : holder_(std::move(holder)) {}
 
   Result<std::unique_ptr<columnar::BatchReader>> Execute(const plan::PlanPtr& prepared,
                                                          const ExecuteOptions& options) override {
-    FLEUVE_ASSIGN(auto run, Start(prepared, options));
-    return std::unique_ptr<columnar::BatchReader>(std::make_unique<RunReader>(std::move(run), options));
+    FLEUVE_ASSIGN(auto run, holder_->Start(prepared, options, 0));
+    // What was observed of a run that died must not be counted twice.
+    std::function<Result<std::unique_ptr<Run>>()> restart;
+    if (options.observer == nullptr) {
+      restart = [holder = holder_, prepared, options] { return holder->Start(prepared, options, 0); };
+    }
+    return std::unique_ptr<columnar::BatchReader>(
+        std::make_unique<RunReader>(std::move(run), options, std::move(restart)));
   }
 
   Result<WriteResult> WriteFiles(const plan::PlanPtr& prepared, const WriteSpec& spec,
                                  const ExecuteOptions& options) override {
-    FLEUVE_ASSIGN(auto run, Start(prepared, options));
+    FLEUVE_ASSIGN(auto run, holder_->Start(prepared, options, kWriteBufferBytes));
     return Guard([&]() -> Result<WriteResult> { return WriteRun(*run, spec); });
   }
 
   Result<void> SetThreads(int threads) override {
-    std::lock_guard lock(mutex_);
     return Guard([&]() -> Result<void> {
       const int count = threads > 0 ? threads : 1;
-      instance_->Set("threads", duckdb::Value::BIGINT(count));
-      instance_->set_threads(count);
-      options_.threads = count;
+      holder_->Set("threads", duckdb::Value::BIGINT(count), [count](EngineOptions& options) { options.threads = count; });
       return {};
     });
   }
 
   Result<void> SetMemory(std::int64_t bytes) override {
-    std::lock_guard lock(mutex_);
     return Guard([&]() -> Result<void> {
-      instance_->Set("memory_limit", duckdb::Value(std::to_string(bytes) + "B"));
-      options_.memory_bytes = bytes;
+      holder_->Set("memory_limit", duckdb::Value(std::to_string(bytes) + "B"),
+                   [bytes](EngineOptions& options) { options.memory_bytes = bytes; });
       return {};
     });
   }
 
  private:
-  /// The instance, a new one where the old one has died.
-  std::shared_ptr<Instance> Current() {
-    std::lock_guard lock(mutex_);
-    if (instance_->Invalidated()) {
-      instance_ = std::make_shared<Instance>(options_);
-    }
-    return instance_;
-  }
+  /// Rows that may wait for the writer, so that the plan goes on while a row group is encoded.
+  static constexpr std::int64_t kWriteBufferBytes = 32 << 20;
 
-  Result<std::unique_ptr<Run>> Start(const plan::PlanPtr& prepared, const ExecuteOptions& options) {
-    for (int attempt = 0;; attempt++) {
-      std::shared_ptr<Instance> instance;
-      auto run = Guard([&]() -> Result<std::unique_ptr<Run>> {
-        instance = Current();
-        return std::make_unique<Run>(instance, prepared, options);
-      });
-      // Another operation may have killed the instance: once more on a new one.
-      if (run.ok() || attempt > 0 || instance == nullptr || !instance->Invalidated()) {
-        return run;
-      }
-    }
-  }
-
-  std::mutex mutex_;
-  EngineOptions options_;
-  std::shared_ptr<Instance> instance_;
+  std::shared_ptr<InstanceHolder> holder_;
 };
 
 }  // namespace
@@ -186,7 +229,8 @@ void RunObserver::AddMetrics(ObservedMetrics metrics) {
 
 Result<std::unique_ptr<Engine>> Engine::Open(const EngineOptions& options) {
   return Guard([&]() -> Result<std::unique_ptr<Engine>> {
-    return std::unique_ptr<Engine>(std::make_unique<DuckEngine>(options, std::make_shared<Instance>(options)));
+    return std::unique_ptr<Engine>(std::make_unique<DuckEngine>(
+        std::make_shared<InstanceHolder>(options, std::make_shared<Instance>(options))));
   });
 }
 

@@ -135,7 +135,8 @@ void Instance::Set(const std::string& name, duckdb::Value value) {
   }
 }
 
-Run::Run(std::shared_ptr<Instance> instance, plan::PlanPtr plan, const ExecuteOptions& options)
+Run::Run(std::shared_ptr<Instance> instance, plan::PlanPtr plan, const ExecuteOptions& options,
+         std::int64_t buffer_bytes)
     : instance_(std::move(instance)), plan_(std::move(plan)), options_(options) {
   if (options_.token != nullptr && options_.token->cancelled()) {
     RaiseError(Error::Cancelled());
@@ -146,6 +147,9 @@ Run::Run(std::shared_ptr<Instance> instance, plan::PlanPtr plan, const ExecuteOp
   state_->observer = options_.observer;
   connection_ = std::make_unique<duckdb::Connection>(instance_->db());
   connection_->context->registered_state->Insert(RunState::kName, state_);
+  if (buffer_bytes > 0) {
+    connection_->context->config.streaming_buffer_size = static_cast<duckdb::idx_t>(buffer_bytes);
+  }
   if (options_.token != nullptr) {
     // The context may outlive this run by the length of one callback.
     duckdb::weak_ptr<duckdb::ClientContext> context = connection_->context;
