@@ -75,14 +75,18 @@ class Call final : public grpc::ServerGenericBidiReactor, public StreamReader, p
     ExecutionPtr execution;
     {
       std::lock_guard lock(mutex_);
-      writing_ = false;
       execution = execution_;
       failed_ = failed_ || !ok;
     }
+    if (execution != nullptr && ok) {
+      execution->Sent(this);
+    }
+    {
+      // Only now may another thread write: it would be given the same response before `Sent`.
+      std::lock_guard lock(mutex_);
+      writing_ = false;
+    }
     if (execution != nullptr) {
-      if (ok) {
-        execution->Sent(this);
-      }
       Pump();
     }
   }
