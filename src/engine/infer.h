@@ -37,6 +37,12 @@ Result<types::Schema> InferCsv(const std::vector<plan::ScanFile>& files, const I
 /// file's types. Everything nullable. FAILED_READ_FILE.CANNOT_READ_FILE_FOOTER (kCorrupt) where it is no Parquet file.
 Result<types::Schema> ReadParquetSchema(const std::string& path);
 
+/// The schema of XML files (option rowTag); \param infer_types  false: leaves are strings.
+Result<types::Schema> InferXmlFiles(const std::vector<plan::ScanFile>& files, const plan::Options& options,
+                                    const std::string& session_zone, bool infer_types);
+/// The types of an Avro container file's own schema. kCorrupt where it is none.
+Result<types::Schema> ReadAvroFileSchema(const std::string& path);
+
 /// What two JSON schemas have in common: Spark's merge of inferred types.
 types::DataType MergeJsonTypes(const types::DataType& a, const types::DataType& b);
 

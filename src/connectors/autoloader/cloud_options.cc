@@ -306,8 +306,11 @@ Result<CloudOptions> ParseCloudOptions(const plan::Options& options, bool has_sc
                  "binaryFile.");
   }
   const std::string lower_format = AsciiLower(*format);
-  if (lower_format == "avro" || lower_format == "orc" || lower_format == "xml") {
+  if (lower_format == "orc") {
     return Error::Unsupported("option cloudFiles.format with value " + *format);
+  }
+  if (const std::string container = files::ContainerOf(lower_format); !container.empty()) {
+    out.reader["fleuve.container"] = container;
   }
   auto parsed_format = files::ParseFormat(lower_format);
   if (!parsed_format.ok()) {

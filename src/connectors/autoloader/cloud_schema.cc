@@ -446,7 +446,11 @@ Result<types::Schema> CloudRelation::Infer(const std::vector<ListedFile>& sample
   for (const ListedFile& file : sample) {
     scan_files.push_back(files::ToScanFile(file));
   }
-  if (cloud_.format == FileFormat::kJson) {
+  const std::string* container = plan::FindOption(reader_, "fleuve.container");
+  if (container != nullptr && *container == "xml") {
+    return engine::InferXmlFiles(scan_files, reader_, config_.session_zone, cloud_.infer_types);
+  }
+  if (cloud_.format == FileFormat::kJson && container == nullptr) {
     if (!cloud_.infer_types) {
       infer.options["primitivesAsString"] = "true";
     }
@@ -470,7 +474,8 @@ Result<types::Schema> CloudRelation::Infer(const std::vector<ListedFile>& sample
   const bool ignore_corrupt = ignore != nullptr && EqualsIgnoreAsciiCase(*ignore, "true");
   std::vector<StructField> fields;
   for (const ListedFile& file : sample) {
-    auto schema = engine::ReadParquetSchema(file.path);
+    auto schema =
+        container != nullptr ? engine::ReadAvroFileSchema(file.path) : engine::ReadParquetSchema(file.path);
     if (!schema.ok()) {
       if (ignore_corrupt) {
         continue;

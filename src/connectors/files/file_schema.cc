@@ -80,12 +80,20 @@ Result<FileFormat> ParseFormat(const std::string& name) {
   if (lower == "binaryfile") {
     return FileFormat::kBinaryFile;
   }
-  if (lower == "orc" || lower == "avro" || lower == "xml") {
+  if (lower == "xml" || lower == "avro") {
+    return FileFormat::kJson;
+  }
+  if (lower == "orc") {
     return Error::Unsupported("the file format " + lower);
   }
   return Error(ErrorKind::kNotFound, "DATA_SOURCE_NOT_FOUND",
                "Failed to find the data source: " + name + ". Make sure the provider name is correct and the package is "
                "properly registered and compatible with your Spark version.");
+}
+
+std::string ContainerOf(const std::string& format) {
+  const std::string lower = AsciiLower(format);
+  return lower == "xml" || lower == "avro" ? lower : std::string();
 }
 
 const char* FormatName(FileFormat format) {
@@ -237,6 +245,19 @@ Result<types::Schema> InferFileSchema(FileFormat format, const std::vector<Liste
   };
   if (files.empty()) {
     return nothing();
+  }
+  const std::string* container = plan::FindOption(options, "fleuve.container");
+  if (container != nullptr && *container == "avro") {
+    return engine::ReadAvroFileSchema(files.front().path);
+  }
+  if (container != nullptr && *container == "xml") {
+    const std::string* infer_schema = plan::FindOption(options, "inferSchema");
+    std::vector<plan::ScanFile> xml_files;
+    for (const ListedFile& file : files) {
+      xml_files.push_back(ToScanFile(file));
+    }
+    return engine::InferXmlFiles(xml_files, options, config.session_zone,
+                                 infer_schema == nullptr || EqualsIgnoreAsciiCase(*infer_schema, "true"));
   }
   if (format == FileFormat::kParquet) {
     bool merge = ConfBool(config, "spark.sql.parquet.mergeSchema", false);

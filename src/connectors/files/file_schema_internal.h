@@ -16,6 +16,8 @@ namespace fleuve::connectors::files {
 
 /// The format of a name in any letter case. kUnsupported for orc, avro, xml; DATA_SOURCE_NOT_FOUND for others.
 Result<plan::FileFormat> ParseFormat(const std::string& name);
+/// `xml` and `avro` are read as JSON documents out of a container: its name for option `fleuve.container`; else empty.
+std::string ContainerOf(const std::string& format);
 /// As EXPLAIN and errors name it: `json`, `binaryFile`.
 const char* FormatName(plan::FileFormat format);
 

@@ -542,7 +542,12 @@ Result<std::shared_ptr<const FileRelation>> FileRelation::Make(const StreamReque
   FLEUVE_ASSIGN(relation->format_, ParseFormat(request.format));
   relation->provider_ = FormatName(relation->format_);
   relation->options_ = request.options;
-  FLEUVE_ASSIGN(relation->reader_options_, ReaderOptions(relation->format_, request.options, config));
+  plan::Options reader = request.options;
+  if (const std::string container = ContainerOf(request.format); !container.empty()) {
+    reader["fleuve.container"] = container;
+    relation->provider_ = container;
+  }
+  FLEUVE_ASSIGN(relation->reader_options_, ReaderOptions(relation->format_, reader, config));
   std::vector<std::string> paths = request.paths;
   if (paths.empty()) {
     if (const std::string* path = plan::FindOption(request.options, "path")) {

@@ -81,7 +81,11 @@ class FileTable final : public plan::TableSource {
 Result<std::shared_ptr<const plan::TableSource>> MakeFileTable(const FileReadRequest& request,
                                                                const plan::AnalysisConfig& config) {
   FLEUVE_ASSIGN(const FileFormat format, ParseFormat(request.format));
-  FLEUVE_ASSIGN(const plan::Options options, ReaderOptions(format, request.options, config));
+  plan::Options given = request.options;
+  if (const std::string container = ContainerOf(request.format); !container.empty()) {
+    given["fleuve.container"] = container;
+  }
+  FLEUVE_ASSIGN(const plan::Options options, ReaderOptions(format, given, config));
   std::vector<std::string> paths = request.paths;
   if (paths.empty()) {
     if (const std::string* path = plan::FindOption(request.options, "path")) {

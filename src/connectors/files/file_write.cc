@@ -64,6 +64,9 @@ Result<engine::WriteSpec> MakeWriteSpec(const FileWriteRequest& request, const t
                                         const plan::AnalysisConfig& config) {
   engine::WriteSpec spec;
   FLEUVE_ASSIGN(spec.format, ParseFormat(request.format));
+  if (!ContainerOf(request.format).empty()) {
+    return Error::Unsupported("writing files of the format " + ContainerOf(request.format));
+  }
   if (spec.format == FileFormat::kBinaryFile) {
     return Error(ErrorKind::kUnsupported, "_LEGACY_ERROR_TEMP_2100", "Write is not supported for binary file data source")
         .Family(ErrorFamily::kUnsupportedOperation);

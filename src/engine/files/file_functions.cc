@@ -159,6 +159,7 @@ duckdb::unique_ptr<duckdb::GlobalTableFunctionState> InitGlobal(duckdb::ClientCo
     case FileFormat::kJson:
       plan.json = ValueOrRaise(MakeJsonOptions(scan.options, scan.session_zone));
       shared = &plan.json;
+      divisible = plan.json.container.empty();
       break;
     case FileFormat::kCsv:
       plan.csv = ValueOrRaise(MakeCsvOptions(scan.options, scan.session_zone));

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <charconv>
 
+#include "engine/files/containers_internal.h"
 #include "engine/infer.h"
 
 namespace fleuve::engine {
@@ -221,6 +222,11 @@ Result<JsonOptions> MakeJsonOptions(const plan::Options& options, const std::str
   FLEUVE_ASSIGN(out.infer_timestamp, BoolOption(options, "inferTimestamp", false));
   FLEUVE_ASSIGN(out.drop_all_null, BoolOption(options, "dropFieldIfAllNull", false));
   FLEUVE_TRY(RefuseSet(options, {"maxNestingDepth", "maxNumLen", "maxStringLen"}));
+  out.container = TextOption(options, {"fleuve.container"}, "");
+  out.strings_hold_values = out.container == "xml";
+  if (out.container == "xml") {
+    FLEUVE_TRY(CheckXmlOptions(options));
+  }
   const std::string encoding = Lower(out.encoding);
   if (encoding.starts_with("utf-16") || encoding.starts_with("utf-32")) {
     if (!out.multi_line && out.line_separator.empty()) {

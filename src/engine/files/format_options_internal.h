@@ -49,6 +49,10 @@ struct JsonOptions : ReadOptions {
   bool prefers_decimal = false;
   bool infer_timestamp = false;
   bool drop_all_null = false;
+  /// Documents are made of text alone (XML): strings are read as values of any type.
+  bool strings_hold_values = false;
+  /// `xml` or `avro`: documents stand in files of that format; empty: JSON text. (option fleuve.container)
+  std::string container;
 };
 
 struct CsvOptions : ReadOptions {

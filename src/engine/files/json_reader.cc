@@ -7,6 +7,7 @@
 
 #include "engine/carriers_internal.h"
 #include "engine/files/byte_stream_internal.h"
+#include "engine/files/containers_internal.h"
 #include "engine/files/json_value_internal.h"
 #include "engine/files/row_target_internal.h"
 #include "engine/raise_internal.h"
@@ -26,7 +27,15 @@ class JsonReader final : public RecordReader, public JsonUnknownFields {
         parser_(plan.json, plan.scan->unknown_fields != nullptr ? this : nullptr),
         root_(CompileRoot(plan)),
         rescuing_(!plan.json.rescued_column.empty()) {
-    if (!options_.multi_line) {
+    if (!options_.container.empty()) {
+      auto documents = options_.container == "xml"
+                           ? OpenXml(part.file->path, plan.scan->options, plan.scan->data_schema)
+                           : OpenAvro(part.file->path);
+      if (!documents.ok()) {
+        RaiseError(FailedReadFile(part.file->uri, documents.error()));
+      }
+      documents_ = std::move(documents).value();
+    } else if (!options_.multi_line) {
       auto stream = OpenFile(part.file->path, part.begin, options_.encoding);
       if (!stream.ok()) {
         RaiseError(FailedReadFile(part.file->uri, stream.error()));
@@ -79,6 +88,22 @@ class JsonReader final : public RecordReader, public JsonUnknownFields {
   }
 
   bool NextRecord(std::string_view* record) {
+    const bool got = NextDocument(record);
+    if (documents_ == nullptr) {
+      raw_ = *record;
+    }
+    return got;
+  }
+
+  bool NextDocument(std::string_view* record) {
+    if (documents_ != nullptr) {
+      auto more = documents_->Next(record, &raw_);
+      if (!more.ok()) {
+        failure_ = FailedReadFile(part_.file->uri, more.error());
+        return false;
+      }
+      return *more;
+    }
     if (options_.multi_line) {
       if (document_read_) {
         return false;
@@ -109,27 +134,27 @@ class JsonReader final : public RecordReader, public JsonUnknownFields {
       if (scanner.error() == nullptr) {
         return 0;
       }
-      return Malformed(record, scanner.error(), target, row, false);
+      return Malformed(raw_, scanner.error(), target, row, false);
     }
     if (!simdjson::validate_utf8(record.data(), record.size())) {
-      return Malformed(record, "invalid UTF-8", target, row, false);
+      return Malformed(raw_, "invalid UTF-8", target, row, false);
     }
     record_ = record;
     const JsonToken token = scanner.Begin();
     if (token == JsonToken::kArray) {
-      return Documents(record, target, row);
+      return Documents(target, row);
     }
     if (token != JsonToken::kObject) {
-      return Malformed(record, "the record is no object", target, row, false);
+      return Malformed(raw_, "the record is no object", target, row, false);
     }
     rescued_.clear();
     const JsonOutcome outcome = parser_.Object(*root_, target.columns, row, rescuing_ ? &rescued_ : nullptr);
     if (outcome == JsonOutcome::kSyntax) {
-      return Malformed(record, scanner.error() != nullptr ? scanner.error() : "the document nests too deeply", target,
+      return Malformed(raw_, scanner.error() != nullptr ? scanner.error() : "the document nests too deeply", target,
                        row, false);
     }
     if (outcome == JsonOutcome::kPartial) {
-      return Malformed(record, "a value does not fit its column", target, row, true);
+      return Malformed(raw_, "a value does not fit its column", target, row, true);
     }
     FinishRow(target, row);
     return 1;
@@ -220,7 +245,7 @@ class JsonReader final : public RecordReader, public JsonUnknownFields {
   }
 
   /// An array at the top: each element is a row. Nothing is given out before the whole array has been read.
-  idx_t Documents(std::string_view record, RowTarget& target, idx_t row) {
+  idx_t Documents(RowTarget& target, idx_t row) {
     JsonScanner& scanner = parser_.scanner();
     scanner.Open();
     std::deque<std::unique_ptr<Chunk>> chunks;
@@ -254,16 +279,16 @@ class JsonReader final : public RecordReader, public JsonUnknownFields {
       ++counts.back();
     }
     if (failure != nullptr) {
-      return Malformed(record, failure, target, row, false);
+      return Malformed(raw_, failure, target, row, false);
     }
     if (partial) {
       constexpr std::string_view kReason = "a value does not fit its column";
       if (plan_.bad_records != nullptr) {
-        plan_.bad_records->Add(part_.file->uri, record, kReason);
+        plan_.bad_records->Add(part_.file->uri, raw_, kReason);
         return 0;
       }
       if (options_.mode == ParseMode::kFailFast) {
-        RaiseError(MalformedRecord(part_.file->uri, record, kReason));
+        RaiseError(MalformedRecord(part_.file->uri, raw_, kReason));
       }
       if (options_.mode == ParseMode::kDropMalformed) {
         return 0;
@@ -273,7 +298,7 @@ class JsonReader final : public RecordReader, public JsonUnknownFields {
       if (partial && plan_.corrupt_index >= 0) {
         if (duckdb::Vector* column = chunks[i]->target.columns[static_cast<std::size_t>(plan_.corrupt_index)]) {
           for (idx_t k = 0; k < counts[i]; ++k) {
-            SetText(*column, k, record);
+            SetText(*column, k, raw_);
           }
         }
       }
@@ -308,7 +333,10 @@ class JsonReader final : public RecordReader, public JsonUnknownFields {
   std::optional<Error> failure_;
   bool document_read_ = false;
   std::string document_;
+  std::unique_ptr<DocumentSource> documents_;
   std::string_view record_;
+  /// The record's own text, for corrupt records.
+  std::string_view raw_;
   std::string rescued_;
   std::set<std::string> known_;
   std::deque<std::pair<std::unique_ptr<Chunk>, idx_t>> pending_;

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "engine/carriers_internal.h"
 #include "engine/files/row_target_internal.h"
+#include "engine/files/text_value_internal.h"
 #include "engine/raise_internal.h"
 
 namespace fleuve::engine {
@@ -146,6 +147,7 @@ bool JsonNode::HasOtherCase(std::string_view name) const { return folded_.contai
 std::unique_ptr<JsonNode> CompileJsonNode(const types::DataType& type) {
   auto node = std::make_unique<JsonNode>();
   node->kind = type.kind();
+  node->type = type;
   switch (type.kind()) {
     case TypeKind::kDecimal:
       node->precision = type.precision();
@@ -570,6 +572,17 @@ JsonOutcome JsonValueParser::Map(JsonNode& node, duckdb::Vector& out, idx_t row,
 }
 
 JsonOutcome JsonValueParser::Scalar(JsonNode& node, JsonToken token, duckdb::Vector& out, idx_t row) {
+  if (options_.strings_hold_values && token == JsonToken::kString && !node.type.IsString()) {
+    std::string_view text;
+    if (!scanner_.String(&text)) {
+      return JsonOutcome::kSyntax;
+    }
+    if (StoreCsvValue(csv_, node.type, text, out, row)) {
+      return JsonOutcome::kOk;
+    }
+    SetNull(out, row);
+    return JsonOutcome::kMismatch;
+  }
   switch (node.kind) {
     case TypeKind::kString:
     case TypeKind::kChar:

@@ -29,6 +29,7 @@ struct JsonNode {
     std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
   };
   types::TypeKind kind = types::TypeKind::kVoid;
+  types::DataType type;
   int precision = 0;
   int scale = 0;
   std::vector<Field> fields;
@@ -71,7 +72,9 @@ class JsonUnknownFields {
 class JsonValueParser {
  public:
   JsonValueParser(const JsonOptions& options, JsonUnknownFields* unknown)
-      : scanner_(options), options_(options), unknown_(unknown) {}
+      : scanner_(options), options_(options), unknown_(unknown) {
+    csv_.times = options.times;
+  }
 
   JsonScanner& scanner() { return scanner_; }
 
@@ -92,6 +95,8 @@ class JsonValueParser {
 
   JsonScanner scanner_;
   const JsonOptions& options_;
+  /// How strings are read as values where they hold any type.
+  CsvOptions csv_;
   JsonUnknownFields* unknown_;
   std::vector<std::string> path_;
   int depth_ = 0;
