@@ -133,6 +133,15 @@ std::string JavaFloating(T value) {
   const auto end = std::to_chars(buffer, buffer + sizeof(buffer), value, std::chars_format::scientific).ptr;
   std::string_view text(buffer, static_cast<std::size_t>(end - buffer));
   std::string out;
+  // Java prints at least two digits, and takes the two that are closest: 4.9E-324 where one digit would do.
+  char two[64];
+  if (text.find('.') == std::string_view::npos) {
+    const auto two_end = std::to_chars(two, two + sizeof(two), value, std::chars_format::scientific, 1).ptr;
+    T back = 0;
+    if (std::from_chars(two, two_end, back).ec == std::errc() && back == value) {
+      text = std::string_view(two, static_cast<std::size_t>(two_end - two));
+    }
+  }
   if (text.front() == '-') {
     out = "-";
     text.remove_prefix(1);
@@ -142,6 +151,9 @@ std::string JavaFloating(T value) {
   std::string digits(text.substr(0, 1));
   if (e > 2) {
     digits += text.substr(2, e - 2);
+  }
+  if (digits.size() == 2 && digits[1] == '0') {
+    digits.pop_back();
   }
   if (exponent >= -3 && exponent < 7) {
     if (exponent < 0) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "plan/analyzer_internal.h"
+#include "plan/time_windows_internal.h"
 
 namespace fleuve::plan {
 
@@ -369,8 +370,9 @@ Result<PlanPtr> Analyzer::SqlAggregateOver(PlanPtr input,
       parts.sets.emplace_back(set.index().begin(), set.index().end());
     }
   }
+  const std::optional<GroupingWindow> window = PlaceGroupingWindow(input, parts.grouping);
   std::vector<SelectItem> items;
-  Scope scope = plain;
+  Scope scope = window ? ScopeOf(input) : plain;
   scope.aliases = &items;
   if (parts.has_sets) {
     Attribute id;
@@ -384,6 +386,11 @@ Result<PlanPtr> Analyzer::SqlAggregateOver(PlanPtr input,
   }
   for (const sc::Expression& expression : select) {
     FLEUVE_TRY(AppendItem(expression, scope, input, items));
+  }
+  if (window) {
+    for (SelectItem& item : items) {
+      item.expr = WithGroupingWindow(item.expr, *window);
+    }
   }
   for (std::size_t i = 0; i < parts.grouping.size(); ++i) {
     if (ordinals[i]) {

@@ -331,6 +331,41 @@ struct Resolver {
 
 }  // namespace
 
+std::optional<GroupingWindow> PlaceGroupingWindow(PlanPtr& input, std::vector<ExprPtr>& grouping) {
+  ExprPtr mark;
+  for (const ExprPtr& key : grouping) {
+    RewriteExpr(key, [&mark](const ExprPtr& part) -> ExprPtr {
+      if (mark == nullptr && IsMark(*part)) {
+        mark = part;
+      }
+      return nullptr;
+    });
+  }
+  if (mark == nullptr || (IsSession(*mark) && input->is_streaming)) {
+    return std::nullopt;
+  }
+  GroupingWindow window{mark, NewColumn(IsSession(*mark) ? "session_window" : "window", mark->type, false)};
+  if (IsSession(*mark)) {
+    std::vector<ExprPtr> keys;
+    for (const ExprPtr& key : grouping) {
+      if (!AnyExpr(key, IsMark)) {
+        keys.push_back(key);
+      }
+    }
+    input = MergeSessions(input, mark, keys, window.column);
+  } else {
+    input = ExpandWindow(input, *mark, window.column);
+  }
+  for (ExprPtr& key : grouping) {
+    key = Replace(key, mark, window.column);
+  }
+  return window;
+}
+
+ExprPtr WithGroupingWindow(const ExprPtr& expr, const GroupingWindow& window) {
+  return expr == nullptr ? expr : Replace(expr, window.mark, window.column);
+}
+
 Result<PlanPtr> ResolveTimeWindows(const PlanPtr& plan) {
   if (plan == nullptr || !HasMark(plan)) {
     return plan;

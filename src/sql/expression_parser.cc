@@ -325,7 +325,7 @@ Result<Parser::Expr> Parser::ParseUnary() {
       Depth depth(&depth_);
       FLEUVE_TRY(CheckDepth());
       FLEUVE_ASSIGN(Expr inner, ParseUnary());
-      return Spanned(Call("negative", {inner}), first);
+      return Spanned(Call("unary_minus", {inner}), first);
     }
     return ParsePostfix();
   }

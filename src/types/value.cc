@@ -94,6 +94,11 @@ bool ReadTimeAndZone(std::string_view text, ParsedTime* out) {
   std::int64_t second = 0;
   std::int64_t fraction = 0;
   std::size_t n = ReadNumber(text, 0, 2, &hour);
+  if (n > 0 && n == text.size() && out->has_date && hour <= 23) {
+    out->micros_of_day = hour * 3600 * kMicrosPerSecond;
+    out->has_time = true;
+    return true;
+  }
   if (n == 0 || n >= text.size() || text[n] != ':') {
     return false;
   }

@@ -193,14 +193,8 @@ Wide ScaledUp(unsigned __int128 value, int digits) {
 
 /// Rounds to `drop` fewer digits and gives it its sign; false where it exceeds 127 bits.
 bool Narrow(Wide value, int drop, bool negative, Int128* out) {
-  while (drop > 0) {
-    // Only one rounding: drops of more than 38 digits leave zero anyway for what fits in.
-    if (drop > 38) {
-      *out = 0;
-      return true;
-    }
-    value = Wide::DivideRounded(value, Wide::Of(static_cast<unsigned __int128>(PowerOfTen(drop))));
-    drop = 0;
+  if (drop > 0) {
+    value = Wide::DivideRounded(value, ScaledUp(1, drop));
   }
   if (value.high != 0 || value.low > kLargest) {
     return false;

@@ -24,6 +24,7 @@ Result<Kernel> MakeBinary(const ScalarSite&) {
   return MapRows<double, double, double>([](double x, double y) { return kFunction(x, y); });
 }
 
+double Cbrt(double x) { return static_cast<double>(std::cbrt(static_cast<long double>(x))); }
 double Cot(double x) { return 1 / std::tan(x); }
 double Sec(double x) { return 1 / std::cos(x); }
 double Csc(double x) { return 1 / std::sin(x); }
@@ -403,7 +404,7 @@ double StrictPow(double x, double y) {
 const ScalarTable& MathKernels() {
   static const ScalarTable table = {
       {"spark_sqrt", Nulls::kPropagate, MakeUnary<std::sqrt>},
-      {"spark_cbrt", Nulls::kPropagate, MakeUnary<std::cbrt>},
+      {"spark_cbrt", Nulls::kPropagate, MakeUnary<Cbrt>},
       {"spark_exp", Nulls::kPropagate, MakeUnary<std::exp>},
       {"spark_expm1", Nulls::kPropagate, MakeUnary<std::expm1>},
       {"spark_sin", Nulls::kPropagate, MakeUnary<std::sin>},

@@ -20,18 +20,16 @@ struct LikePattern {
   enum class Kind : std::uint8_t { kText, kOne, kAny };
   struct Token {
     Kind kind;
-    Str text;  ///< one character
+    std::string text;  ///< one character
   };
   std::vector<Token> tokens;
-  std::string source;
   bool plain_text = true;  ///< no wildcard
   std::string literal;
 };
 
-LikePattern ParseLike(Str pattern, char escape) {
+LikePattern ParseLike(Str text, char escape) {
   LikePattern out;
-  out.source = std::string(pattern);
-  Str text = out.source;
+  const Str pattern = text;
   auto fail = [&](const char* subclass, const std::string& message) {
     ThrowRowError(Error(ErrorKind::kInvalidArgument, std::string("INVALID_FORMAT.") + subclass, message)
                       .With("format", "'" + std::string(pattern) + "'")
@@ -49,18 +47,18 @@ LikePattern ParseLike(Str pattern, char escape) {
         fail("ESC_IN_THE_MIDDLE", "The format is invalid: '" + std::string(pattern) +
                                       "'. The escape character is not allowed to precede '" + next + "'.");
       }
-      out.tokens.push_back({LikePattern::Kind::kText, text.substr(at + 1, 1)});
+      out.tokens.push_back({LikePattern::Kind::kText, std::string(text.substr(at + 1, 1))});
       at += 2;
       continue;
     }
     if (text[at] == '%') {
       if (out.tokens.empty() || out.tokens.back().kind != LikePattern::Kind::kAny) {
-        out.tokens.push_back({LikePattern::Kind::kAny, Str()});
+        out.tokens.push_back({LikePattern::Kind::kAny, std::string()});
       }
     } else if (text[at] == '_') {
-      out.tokens.push_back({LikePattern::Kind::kOne, Str()});
+      out.tokens.push_back({LikePattern::Kind::kOne, std::string()});
     } else {
-      out.tokens.push_back({LikePattern::Kind::kText, text.substr(at, step)});
+      out.tokens.push_back({LikePattern::Kind::kText, std::string(text.substr(at, step))});
     }
     at += step;
   }
@@ -90,7 +88,7 @@ bool MatchLike(const LikePattern& pattern, Str text) {
       }
       std::size_t step = StepAt(text, at);
       if (t.kind == LikePattern::Kind::kOne ||
-          (t.text.size() <= text.size() - at && text.substr(at, t.text.size()) == t.text)) {
+          (t.text.size() <= text.size() - at && text.substr(at, t.text.size()) == Str(t.text))) {
         at += t.kind == LikePattern::Kind::kOne ? step : t.text.size();
         ++token;
         continue;

@@ -25,10 +25,7 @@ Result<ExprPtr> BuildRound(Call& call) {
   if (literal == nullptr) {
     return call.Mismatch("NON_FOLDABLE_INPUT", "the input `scale` should be a foldable \"INT\" expression.");
   }
-  if (literal->is_null()) {
-    return Shown(MakeNull(call.type(0)), call.Display());
-  }
-  int scale = static_cast<int>(literal->integer());
+  int scale = literal->is_null() ? 0 : static_cast<int>(literal->integer());
   DataType type = call.type(0);
   bool fails = call.ansi() && type.IsIntegral();
   if (type.Is(TypeKind::kDecimal)) {
@@ -40,6 +37,9 @@ Result<ExprPtr> BuildRound(Call& call) {
       int new_scale = std::min(type.scale(), scale);
       type = DataType::Decimal(std::min(integral_least + new_scale, 38), new_scale);
     }
+  }
+  if (literal->is_null()) {
+    return Shown(MakeNull(type), call.Display());
   }
   const char* function = call.name == "bround" ? "spark_bround" : "spark_round";
   return call.Make(function + ModeSuffix(call), type, call.AnyNullable() || type.Is(TypeKind::kDecimal), fails);

@@ -192,9 +192,6 @@ bool IsTry(const Call& call) { return call.name.rfind("try_", 0) == 0; }
 std::string Suffix(const Call& call) { return IsTry(call) ? "_try" : ModeSuffix(call); }
 
 Result<ExprPtr> NumericOperation(Call& call, Op op) {
-  if (op == Op::kRemainder && call.type(1).Is(TypeKind::kVoid)) {
-    FLEUVE_TRY(call.Cast(1, DataType::Double()));
-  }
   std::string display = OperatorDisplay(call);
   FLEUVE_TRY(PromoteArithmetic(call));
   FLEUVE_TRY(CheckNumericOperands(call));

@@ -104,8 +104,7 @@ Result<ExprPtr> BuildPad(Call& call) {
   return call.Make(left ? "spark_lpad" : "spark_rpad", StringOrBinary(call));
 }
 
-/// trim(s), trim(chars, s): Connect and SQL's function form have the characters first for ltrim/rtrim, second for trim
-/// by keyword; Spark's trim(str, trimStr) takes them second.
+/// trim(s), trim(chars, s): the characters come first, except for btrim(s, chars).
 Result<ExprPtr> BuildTrim(Call& call) {
   const char* function = call.name == "ltrim"   ? "spark_ltrim"
                          : call.name == "rtrim" ? "spark_rtrim"
@@ -113,6 +112,9 @@ Result<ExprPtr> BuildTrim(Call& call) {
                                                 : "spark_trim";
   std::string display = call.Display();
   if (call.size() == 2 && call.name == "trim") {
+    // trim(chars, s), as ltrim and rtrim; btrim has them second.
+    std::swap(call.args[0], call.args[1]);
+    std::swap(call.shown[0], call.shown[1]);
     display = "TRIM(BOTH " + call.shown[1] + " FROM " + call.shown[0] + ")";
   } else if (call.size() == 2 && call.name == "ltrim") {
     // ltrim(chars, s)
