@@ -108,8 +108,16 @@ Result<ExprPtr> BuildElement(Call& call) {
       }
     }
     FLEUVE_TRY(call.Cast(1, DataType::Int()));
+    const Value* index = call.LiteralOf(1);
+    bool nullable = true;
+    if (index == nullptr) {
+      nullable = !call.ansi() || container.contains_null() || call.AnyNullable();
+    } else if (!index->is_null() && call.args[0]->kind == ExprKind::kCall && call.args[0]->function == "spark_array" &&
+               index->integer() >= 0 && index->integer() < static_cast<std::int64_t>(call.args[0]->children.size())) {
+      nullable = call.args[0]->children[static_cast<std::size_t>(index->integer())]->nullable;
+    }
     call.Hidden(Value(call.ansi()), DataType::Boolean());
-    return Shown(call.Make("spark_element", container.element(), true, call.ansi()), display);
+    return Shown(call.Make("spark_element", container.element(), nullable, call.ansi()), display);
   }
   if (!container.Is(TypeKind::kMap)) {
     return call.Unexpected(0, "ARRAY\" or \"MAP");

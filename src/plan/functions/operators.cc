@@ -248,7 +248,7 @@ Result<ExprPtr> TimeOperation(Call& call, bool subtract) {
   if (IsInterval(b)) {
     if (IsInterval(a)) {
       if (a.kind() != b.kind()) {
-        return DiffTypes(call);
+        return call.Unexpected(1, "(\"DATE\" or \"TIMESTAMP\" or \"TIMESTAMP WITHOUT TIME ZONE\")");
       }
       auto type = TightestCommonType(a, b, call.config);
       FLEUVE_TRY(call.Cast(0, *type));
