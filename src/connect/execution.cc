@@ -17,7 +17,7 @@ namespace {
 constexpr std::int64_t kRetryBytes = std::int64_t{10} << 20;
 /// One message stays below the 128 MiB that clients accept.
 constexpr std::int64_t kMaxBatchBytes = 120795955;
-constexpr std::int64_t kTargetBatchBytes = std::int64_t{8} << 20;
+constexpr std::int64_t kTargetBatchBytes = std::int64_t{32} << 20;
 constexpr std::size_t kOldIds = 100000;
 constexpr std::size_t kAbandonedKept = 10000;
 
@@ -55,7 +55,6 @@ std::shared_ptr<StreamReader> Execution::reader() const {
 }
 
 Result<void> Execution::PutSchema(const types::Schema& schema) {
-  FLEUVE_TRY(FlushBatches());
   spark::connect::ExecutePlanResponse message;
   plan::TypeToProto(schema, message.mutable_schema());
   return Append(&message, false);
@@ -63,72 +62,27 @@ Result<void> Execution::PutSchema(const types::Schema& schema) {
 
 Result<void> Execution::PutBatch(const columnar::RecordBatch& batch) {
   FLEUVE_TRY(operation_->token->Check());
-  std::int64_t offset = 0;
   const std::int64_t rows = batch.row_count();
-  if (rows == 0) {
-    have_pending_ = true;
-    if (pending_.empty()) {
-      pending_.push_back(batch);
-    }
-    return {};
+  const std::int64_t most = std::max<std::int64_t>(options_.rows_per_batch, 1);
+  // A message holds exactly one Arrow batch: clients count the rows of the first.
+  if (rows <= most) {
+    return EncodeAndAppend(batch);
   }
-  while (offset < rows) {
-    const std::int64_t count = std::min(rows - offset, std::max<std::int64_t>(options_.rows_per_batch, 1) - pending_rows_);
-    pending_.push_back(count == rows ? batch : columnar::Slice(batch, offset, count));
-    pending_rows_ += count;
-    have_pending_ = true;
-    offset += count;
-    if (pending_rows_ >= options_.rows_per_batch) {
-      FLEUVE_TRY(FlushBatches());
-    }
+  for (std::int64_t offset = 0; offset < rows; offset += most) {
+    FLEUVE_TRY(EncodeAndAppend(columnar::Slice(batch, offset, std::min(most, rows - offset))));
   }
   return {};
 }
 
-Result<void> Execution::FlushBatches() {
-  if (!have_pending_) {
-    return {};
-  }
-  std::vector<columnar::RecordBatch> batches = std::move(pending_);
-  const std::int64_t rows = pending_rows_;
-  pending_.clear();
-  pending_rows_ = 0;
-  have_pending_ = false;
-  if (rows > 0) {
-    std::erase_if(batches, [](const columnar::RecordBatch& batch) { return batch.row_count() == 0; });
-  }
-  const types::Schema schema = *batches.front().schema;
-  return EncodeAndAppend(schema, batches, rows);
-}
-
-Result<void> Execution::EncodeAndAppend(const types::Schema& schema, const std::vector<columnar::RecordBatch>& batches,
-                                        std::int64_t rows) {
+Result<void> Execution::EncodeAndAppend(const columnar::RecordBatch& batch) {
   FLEUVE_ASSIGN(std::string ipc,
-                columnar::EncodeIpcStream(schema, batches, columnar::ArrowOptions{options_.time_zone}));
-  const auto size = static_cast<std::int64_t>(ipc.size());
+                columnar::EncodeIpcStream(*batch.schema, {batch}, columnar::ArrowOptions{options_.time_zone}));
+  const std::int64_t rows = batch.row_count();
   // A big batch is halved until it fits: chunks are needed only for single rows that are too large.
-  if (rows > 1 && size > (options_.allow_chunking ? std::min(kMaxBatchBytes, kTargetBatchBytes * 4) : kTargetBatchBytes * 4)) {
-    std::vector<columnar::RecordBatch> first;
-    std::vector<columnar::RecordBatch> second;
-    std::int64_t left = rows / 2;
-    const std::int64_t first_rows = left;
-    for (const columnar::RecordBatch& batch : batches) {
-      const std::int64_t count = batch.row_count();
-      if (left >= count) {
-        first.push_back(batch);
-        left -= count;
-      } else {
-        if (left > 0) {
-          first.push_back(columnar::Slice(batch, 0, left));
-        }
-        second.push_back(columnar::Slice(batch, left, count - left));
-        left = 0;
-      }
-    }
-    ipc.clear();
-    ipc.shrink_to_fit();
-    FLEUVE_TRY(EncodeAndAppend(schema, first, first_rows));
-    return EncodeAndAppend(schema, second, rows - first_rows);
+  if (rows > 1 && static_cast<std::int64_t>(ipc.size()) > kTargetBatchBytes) {
+    ipc = std::string();
+    FLEUVE_TRY(EncodeAndAppend(columnar::Slice(batch, 0, rows / 2)));
+    return EncodeAndAppend(columnar::Slice(batch, rows / 2, rows - rows / 2));
   }
   return AppendEncoded(std::move(ipc), rows);
 }
@@ -167,7 +121,6 @@ Result<void> Execution::AppendEncoded(std::string ipc, std::int64_t rows) {
 }
 
 Result<void> Execution::PutMessage(spark::connect::ExecutePlanResponse message) {
-  FLEUVE_TRY(FlushBatches());
   return Append(&message, false);
 }
 
@@ -203,9 +156,6 @@ Result<void> Execution::Append(spark::connect::ExecutePlanResponse* message, boo
 }
 
 void Execution::End(Result<void> outcome) {
-  if (outcome.ok()) {
-    outcome = FlushBatches();
-  }
   if (outcome.ok() && options_.reattachable) {
     spark::connect::ExecutePlanResponse message;
     message.mutable_result_complete();

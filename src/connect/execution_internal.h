@@ -97,10 +97,8 @@ class Execution final : public session::ResultSink, public std::enable_shared_fr
   };
 
   Result<void> Append(spark::connect::ExecutePlanResponse* message, bool wait_for_room);
-  Result<void> FlushBatches();
   Result<void> AppendEncoded(std::string ipc, std::int64_t rows);
-  Result<void> EncodeAndAppend(const types::Schema& schema, const std::vector<columnar::RecordBatch>& batches,
-                               std::int64_t rows);
+  Result<void> EncodeAndAppend(const columnar::RecordBatch& batch);
   void Finish(std::optional<Error> error);
   void DropSent();
   std::shared_ptr<StreamReader> reader() const;
@@ -111,9 +109,6 @@ class Execution final : public session::ResultSink, public std::enable_shared_fr
   const std::size_t fingerprint_;
 
   // Of the producing thread.
-  std::vector<columnar::RecordBatch> pending_;
-  std::int64_t pending_rows_ = 0;
-  bool have_pending_ = false;
   std::int64_t row_offset_ = 0;
 
   mutable std::mutex mutex_;

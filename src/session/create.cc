@@ -5,6 +5,7 @@
 #include "fleuve/plan.pb.h"
 #include "plan/analyzer.h"
 #include "session/executor_internal.h"
+#include "session/statement_internal.h"
 #include "session/table_plans_internal.h"
 
 namespace fleuve::session {
@@ -174,7 +175,7 @@ Result<RowsResult> Executor::CreateTable(const pb::CreateTable& create, SessionR
   }
   if (exists && !create.replace()) {
     if (create.if_not_exists()) {
-      return RowsResult{};
+      return Nothing();
     }
     if (!target.is_path) {
       return TableExists(target.display);
@@ -261,7 +262,7 @@ Result<RowsResult> Executor::CreateTable(const pb::CreateTable& create, SessionR
         constraint.check().sql();
   }
   FLEUVE_TRY(MakeTable(target, table));
-  return RowsResult{};
+  return Nothing();
 }
 
 }  // namespace fleuve::session

@@ -200,6 +200,20 @@ Result<RowsResult> Executor::ModifyStatement(const pb::Command& command, Session
   return tables::UpdateTable(context, table, leaf, assignments, condition);
 }
 
+namespace {
+
+/// Columns that MERGE cannot resolve have a condition of their own.
+template <typename T>
+Result<T> OfMerge(Result<T> result) {
+  if (!result.ok() && result.error().condition().starts_with("UNRESOLVED_COLUMN")) {
+    return Error(ErrorKind::kInvalidArgument, "DELTA_MERGE_UNRESOLVED_EXPRESSION", result.error().message())
+        .CausedBy(result.error());
+  }
+  return result;
+}
+
+}  // namespace
+
 Result<RowsResult> Executor::Merge(const pb::Merge& merge, SessionResolver& resolver) {
   const std::vector<std::string> parts = PartsOf(merge.table());
   FLEUVE_ASSIGN(const tables::TableRef table, DeltaTarget(parts, resolver, "MERGE INTO TABLE"));
@@ -207,7 +221,7 @@ Result<RowsResult> Executor::Merge(const pb::Merge& merge, SessionResolver& reso
   FLEUVE_ASSIGN(spec.target, TableLeaf(parts, merge.has_alias() ? std::optional(merge.alias()) : std::nullopt, resolver));
   FLEUVE_ASSIGN(spec.source, AnalyzeWith(resolver, merge.source()));
   const plan::PlanPtr both = BothSides(spec.target, spec.source);
-  FLEUVE_ASSIGN(spec.condition, plan::AnalyzeExpression(merge.condition(), both, resolver));
+  FLEUVE_ASSIGN(spec.condition, OfMerge(plan::AnalyzeExpression(merge.condition(), both, resolver)));
   spec.schema_evolution = merge.schema_evolution();
   for (const pb::Merge::Clause& clause : merge.clauses()) {
     tables::MergeClause out;
@@ -219,9 +233,9 @@ Result<RowsResult> Executor::Merge(const pb::Merge& merge, SessionResolver& reso
                                  : clause.when() == pb::Merge::Clause::NOT_MATCHED ? spec.source
                                                                                    : spec.target;
     if (clause.has_condition()) {
-      FLEUVE_ASSIGN(out.condition, plan::AnalyzeExpression(clause.condition(), scope, resolver));
+      FLEUVE_ASSIGN(out.condition, OfMerge(plan::AnalyzeExpression(clause.condition(), scope, resolver)));
     }
-    FLEUVE_ASSIGN(out.assignments, AssignmentsOf(clause.assignments(), scope, resolver));
+    FLEUVE_ASSIGN(out.assignments, OfMerge(AssignmentsOf(clause.assignments(), scope, resolver)));
     DropQualifier(&out.assignments, spec.target);
     (clause.when() == pb::Merge::Clause::MATCHED       ? spec.matched
      : clause.when() == pb::Merge::Clause::NOT_MATCHED ? spec.not_matched
@@ -234,6 +248,12 @@ Result<RowsResult> Executor::Merge(const pb::Merge& merge, SessionResolver& reso
 
 Result<void> Executor::MergeCommand(const sc::MergeIntoTableCommand& command) {
   SessionResolver resolver(state_);
+  if (command.match_actions().empty() && command.not_matched_actions().empty() &&
+      command.not_matched_by_source_actions().empty()) {
+    return Error(ErrorKind::kInvalidArgument, "NO_MERGE_ACTION_SPECIFIED",
+                 "df.mergeInto needs to be followed by at least one of whenMatched, whenNotMatched and "
+                 "whenNotMatchedBySource.");
+  }
   FLEUVE_ASSIGN(const std::vector<std::string> parts, sql::ParseMultipartName(command.target_table_name()));
   FLEUVE_ASSIGN(const tables::TableRef table, DeltaTarget(parts, resolver, "MERGE INTO TABLE"));
   tables::MergeSpec spec;

@@ -130,6 +130,9 @@ Result<void> Executor::StreamPlan(const plan::PlanPtr& plan) {
   options.token = token_;
   options.observer = std::make_shared<engine::RunObserver>();
   options.session_zone = config.session_zone;
+  if (const std::int64_t rows = state_.config().GetInt("spark.sql.execution.arrow.maxRecordsPerBatch", 10000); rows > 0) {
+    options.batch_rows = rows;
+  }
   FLEUVE_ASSIGN(auto reader, engine->Execute(prepared, options));
   bool any = false;
   const auto shared_schema = std::make_shared<const types::Schema>(schema);

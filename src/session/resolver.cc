@@ -34,12 +34,11 @@ Result<delta::TimeTravel> TravelOf(const Options& options, const std::string& zo
   if (version != nullptr) {
     std::int64_t number = 0;
     const auto [end, code] = std::from_chars(version->data(), version->data() + version->size(), number);
-    if (code != std::errc() || end != version->data() + version->size() || number < 0) {
-      return Error(ErrorKind::kInvalidArgument, "DELTA_ILLEGAL_OPTION",
-                   "Invalid value '" + *version + "' for option 'versionAsOf', must be a non-negative integer")
-          .With("name", "versionAsOf")
-          .With("input", *version)
-          .With("explain", "must be a non-negative integer");
+    if (code != std::errc() || end != version->data() + version->size()) {
+      return Error(ErrorKind::kInvalidArgument, "DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE",
+                   "'" + *version + "' is not a valid version to travel to: it must be a number.")
+          .With("timeTravelKey", "versionAsOf")
+          .With("value", *version);
     }
     when.version = number;
   }
@@ -287,9 +286,84 @@ Result<ResolvedTable> SessionResolver::OpenStream(const std::string& format, con
   return resolved;
 }
 
+Result<ResolvedTable> SessionResolver::TableChanges(const std::string& function,
+                                                    const std::vector<plan::TableFunctionArgument>& arguments) {
+  if (arguments.size() < 2 || arguments.size() > 3) {
+    return Error(ErrorKind::kInvalidArgument, "INCORRECT_NUMBER_OF_ARGUMENTS",
+                 "The function " + function + " takes 2 or 3 arguments, not " + std::to_string(arguments.size()) + ".")
+        .With("functionName", function)
+        .With("minArgs", "2")
+        .With("maxArgs", "3")
+        .With("failure", "incorrect number");
+  }
+  const auto unsupported = [&](const types::DataType& type) {
+    return Error(ErrorKind::kUnsupported, "DELTA_UNSUPPORTED_EXPRESSION",
+                 "An argument of type " + type.Sql() + " is not supported by " + function + ".")
+        .With("expType", type.Sql())
+        .With("causedBy", function);
+  };
+  if (!arguments[0].type.IsString() || arguments[0].value.is_null()) {
+    return unsupported(arguments[0].type);
+  }
+  const std::string& named = arguments[0].value.text();
+  delta::DeltaLogPtr log;
+  if (function == "table_changes_by_path") {
+    FLEUVE_ASSIGN(const storage::Location location, storage::Resolve(named));
+    log = state_.services().logs->Open(location);
+    FLEUVE_ASSIGN(const bool exists, log->Exists());
+    if (!exists) {
+      return Error(ErrorKind::kNotFound, "DELTA_MISSING_DELTA_TABLE", "`" + named + "` is not a Delta table.")
+          .With("tableName", named);
+    }
+  } else {
+    FLEUVE_ASSIGN(const std::vector<std::string> parts, sql::ParseMultipartName(named));
+    FLEUVE_ASSIGN(const TableTarget target, Target(parts, true));
+    if (target.provider != "delta") {
+      return Error(ErrorKind::kUnsupported, "DELTA_TABLE_ONLY_OPERATION",
+                   named + " is not a Delta table; " + function + " is only supported for Delta tables.")
+          .With("tableName", named)
+          .With("operation", function);
+    }
+    log = state_.services().logs->Open(target.location);
+  }
+  std::vector<tables::ChangeBound> bounds(2);
+  const plan::AnalysisConfig config = Config();
+  for (std::size_t i = 1; i < arguments.size(); ++i) {
+    const plan::TableFunctionArgument& argument = arguments[i];
+    if (argument.value.is_null()) {
+      return Error(ErrorKind::kInvalidArgument, "DELTA_CDC_READ_NULL_RANGE_BOUNDARY",
+                   "The start and end of a change feed must not be NULL.");
+    }
+    if (argument.type.IsIntegral()) {
+      bounds[i - 1].version = argument.value.integer();
+    } else if (argument.type.IsString() || argument.type.Is(types::TypeKind::kTimestamp)) {
+      const auto micros = argument.type.IsString() ? types::ParseTimestamp(argument.value.text(), config.session_zone)
+                                                   : std::optional(argument.value.integer());
+      if (!micros) {
+        return Error(ErrorKind::kInvalidArgument, "DELTA_TIMESTAMP_INVALID",
+                     "The provided timestamp (" + argument.value.text() + ") cannot be converted to a valid timestamp.")
+            .With("expr", argument.value.text());
+      }
+      bounds[i - 1].timestamp_ms = *micros >= 0 ? *micros / 1000 : (*micros - 999) / 1000;
+    } else {
+      return unsupported(argument.type);
+    }
+  }
+  ResolvedTable resolved;
+  FLEUVE_ASSIGN(resolved.view_plan, tables::ChangeFeed(log, bounds[0], bounds[1], config));
+  resolved.qualified_name = {function};
+  return resolved;
+}
+
 Result<ResolvedTable> SessionResolver::ResolveTableFunction(const std::string& function,
                                                             const std::vector<plan::TableFunctionArgument>& arguments,
                                                             bool is_streaming) {
+  if (function.starts_with("table_changes")) {
+    if (is_streaming) {
+      return Error::Unsupported("STREAM over " + function + ": use readStream with the option readChangeFeed");
+    }
+    return TableChanges(function, arguments);
+  }
   std::vector<std::string> positional;
   Options named;
   for (const plan::TableFunctionArgument& argument : arguments) {
@@ -354,6 +428,9 @@ Result<ResolvedTable> SessionResolver::ResolveTable(const std::vector<std::strin
       FLEUVE_ASSIGN(const storage::Location location, storage::Resolve(path));
       FLEUVE_ASSIGN(const bool exists, state_.services().logs->Open(location)->Exists());
       if (!exists) {
+        if (!location.store->Head(location.path).ok()) {
+          return Error(ErrorKind::kNotFound, "PATH_NOT_FOUND", "Path does not exist: " + path + ".").With("path", path);
+        }
         return Error(ErrorKind::kNotFound, "DELTA_TABLE_NOT_FOUND",
                      "Delta table `" + path + "` doesn't exist.")
             .With("tableName", "`" + path + "`");

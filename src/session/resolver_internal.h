@@ -60,6 +60,8 @@ class SessionResolver final : public plan::Resolver {
   plan::AnalysisConfig Config() override;
   Result<plan::ResolvedTable> ResolveTable(const std::vector<std::string>& parts, const plan::Options& options,
                                            bool is_streaming) override;
+  Result<plan::ResolvedTable> TableChanges(const std::string& function,
+                                           const std::vector<plan::TableFunctionArgument>& arguments);
   Result<plan::ResolvedTable> ResolveTableFunction(const std::string& function,
                                                    const std::vector<plan::TableFunctionArgument>& arguments,
                                                    bool is_streaming) override;

@@ -71,6 +71,14 @@ Result<void> Executor::StartStream(const sc::WriteStreamOperationStart& start) {
   sink.partition_by.assign(start.partitioning_column_names().begin(), start.partitioning_column_names().end());
   sink.cluster_by.assign(start.clustering_column_names().begin(), start.clustering_column_names().end());
   sink.path = start.path();
+  if (!sink.path.empty() && plan::FindOption(sink.options, "path") != nullptr &&
+      state_.config().GetOr("spark.sql.legacy.pathOptionBehavior.enabled", "false") != "true") {
+    return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1188",
+                 "There is a 'path' option set and start() is called with a path parameter. Either remove the path option, "
+                 "or call start() without the parameter. To ignore this check, set "
+                 "'spark.sql.legacy.pathOptionBehavior.enabled' to 'true'.")
+        .Family(ErrorFamily::kAnalysis);
+  }
   if (sink.path.empty()) {
     if (const std::string* path = plan::FindOption(sink.options, "path"); path != nullptr) {
       sink.path = *path;
@@ -111,13 +119,15 @@ Result<void> Executor::StartStream(const sc::WriteStreamOperationStart& start) {
   if (start.has_table_name()) {
     FLEUVE_ASSIGN(const std::vector<std::string> parts, sql::ParseMultipartName(start.table_name()));
     if (resolver.FindTemporaryView(parts) != nullptr) {
-      return Error(ErrorKind::kInvalidArgument, "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE",
-                   "'writeStream' expects a table but " + QuoteParts(parts) + " is a view.");
+      return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1190",
+                   "Temporary view " + Join(parts, ".") + " doesn't support streaming write.")
+          .Family(ErrorFamily::kAnalysis);
     }
     FLEUVE_ASSIGN(TableTarget target, resolver.Target(parts, false));
     if (target.row && target.row->kind == catalog::TableKind::kView) {
-      return Error(ErrorKind::kInvalidArgument, "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE",
-                   "'writeStream' expects a table but " + QuoteParts(parts) + " is a view.");
+      return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1191",
+                   "Streaming into views " + Join(parts, ".") + " is not supported.")
+          .Family(ErrorFamily::kAnalysis);
     }
     if (!target.is_path && !target.row) {
       // The plan must be one that can run before a table is made for it.
@@ -131,8 +141,8 @@ Result<void> Executor::StartStream(const sc::WriteStreamOperationStart& start) {
       FLEUVE_TRY(MakeTable(target, table));
       FLEUVE_ASSIGN(target, resolver.Target(parts, true));
     } else if (target.provider != sink.format && !start.format().empty()) {
-      return Error(ErrorKind::kInvalidArgument, "INVALID_STREAMING_SINK_FORMAT",
-                   "The input source(" + sink.format + ") is different from the table " + target.display +
+      return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1192",
+                   "The input source(" + sink.format + ") is different from the table " + Join(parts, ".") +
                        "'s data source provider(" + target.provider + ").")
           .Family(ErrorFamily::kAnalysis);
     }
