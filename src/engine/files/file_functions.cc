@@ -119,13 +119,13 @@ class BinaryReader final : public RecordReader {
 };
 
 duckdb::unique_ptr<duckdb::FunctionData> Bind(duckdb::ClientContext& context, duckdb::TableFunctionBindInput& input,
-                                              duckdb::vector<duckdb::LogicalType>& types,
+                                              duckdb::vector<duckdb::LogicalType>& return_types,
                                               duckdb::vector<duckdb::string>& names) {
   auto data = duckdb::make_uniq<ScanBindData>();
   data->leaf = RunState::Of(context).LeafAt(input.inputs.at(0).GetValue<std::int64_t>());
   const plan::FileScan& scan = data->leaf->scan();
   const auto add = [&](const types::DataType& type) {
-    types.push_back(CarrierType(type));
+    return_types.push_back(CarrierType(type));
     names.push_back("c" + std::to_string(names.size()));
   };
   for (const types::Schema* schema : {&scan.data_schema, &scan.partition_schema, &scan.constants_schema}) {
@@ -135,6 +135,10 @@ duckdb::unique_ptr<duckdb::FunctionData> Bind(duckdb::ClientContext& context, du
   }
   if (scan.with_metadata) {
     add(plan::MetadataColumnType());
+  }
+  if (return_types.empty()) {
+    // A table function must have a column; the plan reads none.
+    add(types::DataType::Boolean());
   }
   return data;
 }

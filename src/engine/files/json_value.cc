@@ -89,7 +89,10 @@ int Base64Value(char c) {
 
 bool DecodeBase64(std::string_view text, std::string* out) {
   out->clear();
-  while (!text.empty() && text.back() == '=') {
+  if (text.size() % 4 != 0) {
+    return false;
+  }
+  for (int padding = 0; padding < 2 && !text.empty() && text.back() == '='; ++padding) {
     text.remove_suffix(1);
   }
   std::uint32_t bits = 0;
