@@ -377,10 +377,6 @@ Result<Protocol> ProtocolFor(const Protocol* current, Metadata& metadata, const 
   }
   if (p.min_writer_version == 7 && !p.writer_features) {
     p.writer_features.emplace();
-    if (current == nullptr) {
-      p.writer_features->push_back("appendOnly");
-      p.writer_features->push_back("invariants");
-    }
   }
   if (p.min_reader_version == 3 && !p.reader_features) {
     p.reader_features.emplace();
@@ -413,9 +409,25 @@ Result<Protocol> ProtocolFor(const Protocol* current, Metadata& metadata, const 
   metadata.configuration = std::move(kept);
   FLEUVE_ASSIGN(const std::vector<std::string> needed, FeaturesNeeded(metadata, schema));
   wanted.insert(wanted.end(), needed.begin(), needed.end());
+  for (const std::string& name : needed) {
+    // Readers of an existing table must not be shut out by a new column alone.
+    const bool is_asked_for = std::any_of(wanted.begin(), wanted.end() - static_cast<std::ptrdiff_t>(needed.size()),
+                                          [&](const auto& w) { return EqualsIgnoreAsciiCase(w, name); });
+    if (current != nullptr && name == "timestampNtz" && !is_asked_for && !HasFeature(*current, name)) {
+      return Error(ErrorKind::kInvalidArgument, "DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT",
+                   "The change needs the table feature " + name + ", which must be enabled by hand: set the table "
+                   "property 'delta.feature." + name + "' = 'supported'.")
+          .With("unsupportedFeatures", name)
+          .With("supportedFeatures", Join(FeaturesOf(*current), ", "));
+    }
+  }
   // Several legacy features may be said by one version; by name otherwise.
   for (const std::string& name : wanted) {
     FLEUVE_ASSIGN(p, WithFeature(p, name));
+  }
+  if (current == nullptr && p.writer_features && p.writer_features->empty() &&
+      (!p.reader_features || p.reader_features->empty())) {
+    return Protocol{1, 1, std::nullopt, std::nullopt};  // feature lists without a feature say nothing more
   }
   return p;
 }

@@ -137,12 +137,13 @@ class Log final : public DeltaLog {
   }
 
   Result<SnapshotPtr> At(std::int64_t version) override {
-    if (const SnapshotPtr known = Cached(); known != nullptr && known->version() == version) {
-      return known;
-    }
-    {
+    // A kept snapshot counts only while its commit is still the same file: the table may have been made anew.
+    if (const auto head = location_.store->Head(CommitPath(location_.path, version)); head.ok()) {
       const std::lock_guard lock(state_mutex_);
-      if (last_old_ != nullptr && last_old_->version() == version) {
+      if (latest_ != nullptr && latest_->version() == version && head->etag == etag_) {
+        return latest_;
+      }
+      if (last_old_ != nullptr && last_old_->version() == version && head->etag == last_old_etag_) {
         return last_old_;
       }
     }
@@ -150,6 +151,7 @@ class Log final : public DeltaLog {
     FLEUVE_ASSIGN(SnapshotPtr loaded, Load(version, &etag));
     const std::lock_guard lock(state_mutex_);
     last_old_ = loaded;
+    last_old_etag_ = etag;
     return loaded;
   }
 
@@ -545,6 +547,7 @@ class Log final : public DeltaLog {
   SnapshotPtr latest_;
   std::string etag_;
   SnapshotPtr last_old_;
+  std::string last_old_etag_;
   std::map<std::int64_t, std::function<void(std::int64_t)>> listeners_;
   std::int64_t last_key_ = 0;
   bool checkpoint_running_ = false;

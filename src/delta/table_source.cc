@@ -238,7 +238,10 @@ Result<std::optional<std::string>> FormatPartitionValue(const Value& value, cons
     case TypeKind::kVarchar:
     case TypeKind::kBinary:
       // The empty text is NULL, as it would be once read back from a folder's name.
-      return value.text().empty() ? std::optional<std::string>() : std::optional<std::string>(value.text());
+      // So is the name that NULL has there.
+      return value.text().empty() || value.text() == "__HIVE_DEFAULT_PARTITION__"
+                 ? std::optional<std::string>()
+                 : std::optional<std::string>(value.text());
     case TypeKind::kBoolean:
       return std::optional<std::string>(value.boolean() ? "true" : "false");
     case TypeKind::kByte:

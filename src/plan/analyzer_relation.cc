@@ -244,6 +244,10 @@ Result<PlanPtr> Analyzer::RelationBody(const sc::Relation& relation) {
 Result<PlanPtr> Analyzer::ExtensionRelation(const sc::Relation& relation) {
   auto extension = fleuve::pb::Unpack<fleuve::pb::RelationExtension>(relation.extension());
   if (!extension) {
+    FLEUVE_ASSIGN(std::optional<PlanPtr> known, resolver_.ResolveExtension(relation.extension()));
+    if (known) {
+      return *std::move(known);
+    }
     return Error::Unsupported("the extension relation " + relation.extension().type_url());
   }
   switch (extension->kind_case()) {

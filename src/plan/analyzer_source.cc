@@ -24,6 +24,9 @@ Result<types::Schema> ParseSchemaText(const std::string& text) {
   } else {
     FLEUVE_ASSIGN(type, DataType::FromDdl(text));
   }
+  if (type.Is(TypeKind::kVoid)) {
+    return DataType::Struct({});
+  }
   if (!type.Is(TypeKind::kStruct)) {
     type = DataType::Struct({types::StructField{"value", type, true, {}}});
   }
@@ -525,6 +528,21 @@ Result<PlanPtr> Analyzer::FileFunction(const std::string& name,
                      " to be a foldable expression of the type \"STRING\", but the actual argument is a non-foldable.");
   };
   std::vector<TableFunctionArgument> given;
+  if (name.starts_with("table_changes")) {
+    for (const sc::Expression& argument : arguments) {
+      FLEUVE_ASSIGN(ExprPtr expr, Expression(argument, Scope()));
+      FLEUVE_ASSIGN(std::optional<types::Value> value, ConstantValue(expr));
+      if (!value) {
+        return Error(ErrorKind::kInvalidArgument, "DELTA_CDC_NON_CONSTANT_ARGUMENT",
+                     "The argument " + expr->display + " of " + name + " must be a constant.")
+            .With("sqlExpr", expr->display)
+            .With("functionName", name);
+      }
+      given.push_back({"", "", {}, *std::move(value), expr->type});
+    }
+    FLEUVE_ASSIGN(ResolvedTable table, resolver_.ResolveTableFunction(name, given, is_streaming));
+    return FromResolved(table);
+  }
   for (const sc::Expression& argument : arguments) {
     TableFunctionArgument one;
     const sc::Expression* value = &argument;
@@ -554,7 +572,8 @@ Result<PlanPtr> Analyzer::TableFunction(const std::string& name,
                                         bool is_streaming) {
   FLEUVE_ASSIGN(std::vector<std::string> parts, SplitIdentifier(name));
   const std::string lower = LowerName(parts.back());
-  if (parts.size() == 1 && (lower == "read_files" || lower == "cloud_files" || lower == "cloud_files_state")) {
+  if (parts.size() == 1 && (lower == "read_files" || lower == "cloud_files" || lower == "cloud_files_state" ||
+                            lower == "table_changes" || lower == "table_changes_by_path")) {
     return FileFunction(lower, arguments, is_streaming);
   }
   if (is_streaming) {

@@ -11,6 +11,10 @@
 #include "base/result.h"
 #include "plan/logical_plan.h"
 
+namespace google::protobuf {
+class Any;
+}
+
 namespace spark::connect {
 class Expression;
 class Relation;
@@ -73,6 +77,9 @@ struct TableFunctionArgument {
   std::string text;
   /// Entries of a `map(...)`; then `text` is empty.
   std::vector<std::pair<std::string, std::string>> entries;
+  /// The constant itself (table_changes).
+  types::Value value;
+  types::DataType type;
 };
 
 /// Threads: one analysis at a time calls it.
@@ -114,6 +121,11 @@ class Resolver {
     (void)arguments;
     (void)is_streaming;
     return Error::Unsupported("the table function " + function);
+  }
+  /// A relation of an extension that the session knows (Delta's own messages); nullopt: unknown.
+  virtual Result<std::optional<PlanPtr>> ResolveExtension(const google::protobuf::Any& extension) {
+    (void)extension;
+    return std::optional<PlanPtr>();
   }
   /// A session variable; nullopt where there is none. \param parts  `x`, `session.x`, `system.session.x`.
   virtual Result<std::optional<SessionVariable>> ResolveVariable(const std::vector<std::string>& parts) {

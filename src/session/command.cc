@@ -85,8 +85,13 @@ Result<Completion> Executor::RunCommand(const sc::Command& command) {
       return UnsupportedCommand("execute_external_command");
     case sc::Command::kPipelineCommand:
       return UnsupportedCommand("pipeline_command");
-    case sc::Command::kExtension:
+    case sc::Command::kExtension: {
+      FLEUVE_ASSIGN(const bool known, DeltaCommand(command.extension()));
+      if (known) {
+        return Completion::kNow;
+      }
       return Error::Unsupported("the command extension " + command.extension().type_url());
+    }
     case sc::Command::COMMAND_TYPE_NOT_SET:
       break;
   }

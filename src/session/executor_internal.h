@@ -109,6 +109,9 @@ class Executor {
   // create.cc: the table's first commit or files, then its row in the catalog.
   Result<void> MakeTable(const TableTarget& target, const NewTable& table);
 
+  // delta_api.cc: DeltaTable's commands; false: not one of them.
+  Result<bool> DeltaCommand(const google::protobuf::Any& extension);
+
   // merge.cc
   Result<void> MergeCommand(const spark::connect::MergeIntoTableCommand& command);
 

@@ -76,6 +76,8 @@ class SessionResolver final : public plan::Resolver {
   Result<std::optional<plan::SqlFunction>> ResolveFunction(const std::vector<std::string>& parts) override;
   Result<std::optional<plan::SessionVariable>> ResolveVariable(const std::vector<std::string>& parts) override;
 
+  Result<std::optional<plan::PlanPtr>> ResolveExtension(const google::protobuf::Any& extension) override;
+
   /// A view that only this analysis sees (DataFrame arguments of a SQL command).
   void AddLocalView(const std::string& name, plan::PlanPtr plan);
 

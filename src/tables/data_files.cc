@@ -377,6 +377,32 @@ Result<DataFiles> WriteDataFiles(const TableContext& context, const storage::Loc
     plan = node;
   }
   const bool mapped = delta::ColumnMappingMode(metadata) != "none";
+  // Texts that a partition's folder cannot hold are NULL from the start, so that they share its files.
+  {
+    std::vector<ExprPtr> values;
+    std::vector<StructField> fields;
+    bool any = false;
+    for (std::size_t i = 0; i < plan->output.size(); ++i) {
+      const plan::Attribute& attribute = plan->output[i];
+      ExprPtr value = plan::MakeAttribute(attribute);
+      const bool is_text = attribute.type.Is(TypeKind::kString) || attribute.type.Is(TypeKind::kBinary);
+      if (is_text && i < schema.fields().size() && IsPartition(metadata, schema.fields()[i].name)) {
+        ExprPtr none;
+        for (const char* text : {"", "__HIVE_DEFAULT_PARTITION__"}) {
+          const ExprPtr same = plan::MakeCall("eq", {value, plan::MakeLiteral(Value(text), attribute.type)},
+                                              DataType::Boolean(), attribute.nullable);
+          none = none == nullptr ? same : plan::MakeCall("or", {none, same}, DataType::Boolean(), attribute.nullable);
+        }
+        value = plan::MakeCase({none, plan::MakeNull(attribute.type), value}, true, attribute.type);
+        any = true;
+      }
+      values.push_back(std::move(value));
+      fields.push_back(plan::FieldOf(attribute));
+    }
+    if (any) {
+      plan = ProjectTo(plan, std::move(values), DataType::Struct(std::move(fields)));
+    }
+  }
   // Void columns are not stored.
   std::vector<ExprPtr> kept;
   std::vector<StructField> kept_fields;
@@ -477,12 +503,14 @@ Result<DataFiles> WriteDataFiles(const TableContext& context, const storage::Loc
         return BoundText(*value, leaves[i].type, is_max);
       };
       add.stats = "{\"numRecords\":" + std::to_string(file.row_count);
-      add.stats += ",\"minValues\":" + NestedObject(leaves, [&](std::size_t i) { return bound(i, false); });
-      add.stats += ",\"maxValues\":" + NestedObject(leaves, [&](std::size_t i) { return bound(i, true); });
-      add.stats += ",\"nullCount\":" + NestedObject(leaves, [&](std::size_t i) -> std::string {
-        const engine::ColumnStatistics* s = find(i);
-        return s == nullptr || s->null_count < 0 ? std::string() : std::to_string(s->null_count);
-      });
+      if (!leaves.empty()) {
+        add.stats += ",\"minValues\":" + NestedObject(leaves, [&](std::size_t i) { return bound(i, false); });
+        add.stats += ",\"maxValues\":" + NestedObject(leaves, [&](std::size_t i) { return bound(i, true); });
+        add.stats += ",\"nullCount\":" + NestedObject(leaves, [&](std::size_t i) -> std::string {
+          const engine::ColumnStatistics* s = find(i);
+          return s == nullptr || s->null_count < 0 ? std::string() : std::to_string(s->null_count);
+        });
+      }
       if (tight_bounds) {
         add.stats += ",\"tightBounds\":true";
       }

@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "plan/coercion.h"
+#include "plan/function_builder.h"
 #include "tables/data_files_internal.h"
 #include "tables/schema_internal.h"
 
@@ -185,6 +186,46 @@ Result<std::vector<NamedColumn>> ResolveInputColumns(const plan::PlanPtr& input,
   return columns;
 }
 
+namespace {
+
+Result<ExprPtr> Text(const char* name, std::vector<ExprPtr> arguments, const plan::AnalysisConfig& config) {
+  plan::FunctionCall call;
+  call.name = name;
+  call.arguments = std::move(arguments);
+  call.argument_names.resize(call.arguments.size());
+  call.config = &config;
+  call.lambda_arity = [](std::size_t) { return std::size_t{0}; };
+  return plan::BuildFunction(call);
+}
+
+/// CHAR(n) is filled up with blanks; blanks beyond the length of CHAR and VARCHAR are cut off. What is still too long
+/// breaks the column's rule.
+Result<ExprPtr> FitLength(const ExprPtr& value, const StructField& field, const plan::AnalysisConfig& config) {
+  const std::string* text = FieldText(field, "__CHAR_VARCHAR_TYPE_STRING");
+  if (text == nullptr) {
+    return value;
+  }
+  FLEUVE_ASSIGN(const types::DataType declared, types::DataType::FromDdl(*text));
+  if (!declared.Is(types::TypeKind::kChar) && !declared.Is(types::TypeKind::kVarchar)) {
+    return value;
+  }
+  const ExprPtr length = plan::MakeLiteral(types::Value(static_cast<std::int64_t>(declared.length())),
+                                           types::DataType::Int());
+  const ExprPtr blank = plan::MakeLiteral(types::Value(" "), types::DataType::String());
+  FLEUVE_ASSIGN(const ExprPtr trimmed, Text("rtrim", {value}, config));
+  FLEUVE_ASSIGN(const ExprPtr filled, Text("rpad", {trimmed, length, blank}, config));
+  FLEUVE_ASSIGN(const ExprPtr value_length, Text("length", {value}, config));
+  FLEUVE_ASSIGN(const ExprPtr trimmed_length, Text("length", {trimmed}, config));
+  const ExprPtr fits = plan::MakeCall("le", {value_length, length}, types::DataType::Boolean(), true);
+  const ExprPtr fits_trimmed = plan::MakeCall("le", {trimmed_length, length}, types::DataType::Boolean(), true);
+  if (declared.Is(types::TypeKind::kChar)) {
+    return plan::MakeCase({fits_trimmed, filled, value}, true, field.type);
+  }
+  return plan::MakeCase({fits, value, fits_trimmed, filled, value}, true, field.type);
+}
+
+}  // namespace
+
 Result<plan::PlanPtr> FillColumns(const plan::PlanPtr& input, const std::vector<NamedColumn>& columns,
                                   const types::Schema& schema, const plan::AnalysisConfig& config) {
   const auto find = [&](const std::string& name) -> const NamedColumn* {
@@ -201,6 +242,7 @@ Result<plan::PlanPtr> FillColumns(const plan::PlanPtr& input, const std::vector<
     const StructField& field = schema.fields()[i];
     if (const NamedColumn* column = find(field.name)) {
       FLEUVE_ASSIGN(ExprPtr value, AlignExpr(column->value, field.type, true, config));
+      FLEUVE_ASSIGN(value, FitLength(value, field, config));
       exprs.push_back(std::move(value));
       continue;
     }

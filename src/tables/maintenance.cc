@@ -128,7 +128,14 @@ Result<RowsResult> Optimize(const TableContext& context, const TableRef& table, 
     std::vector<delta::AddFile> bin;
     std::int64_t bytes = 0;
     const auto close = [&] {
-      const bool worth = bin.size() > 1 || (bin.size() == 1 && (bin[0].deletion_vector || !spec.zorder_by.empty()));
+      const bool worth = bin.size() > 1 || (bin.size() == 1 && (bin[0].deletion_vector || !spec.zorder_by.empty() ||
+                                                     (is_clustered && bin[0].clustering_provider != "liquid")));
+      if (is_clustered && std::all_of(bin.begin(), bin.end(),
+                                      [](const auto& add) { return add.clustering_provider == "liquid"; })) {
+        bin.clear();
+        bytes = 0;
+        return;
+      }
       if (worth) {
         bins.push_back(bin);
       }

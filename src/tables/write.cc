@@ -136,6 +136,7 @@ class Writer {
     }
     FLEUVE_TRY(delta::CheckWritable(transaction_->protocol(), table_.name));
 
+    FLEUVE_TRY(CheckLeftOut());
     FLEUVE_ASSIGN(plan::PlanPtr rows, FillColumns(input, columns_, schema_, context_.config));
     FLEUVE_ASSIGN(std::vector<RowConstraint> constraints, ConstraintsOf(metadata_, schema_, rows, context_.config));
     FLEUVE_TRY(ResolveOverwrite(rows, &constraints));
@@ -241,6 +242,25 @@ class Writer {
     return {};
   }
 
+  /// INSERT with a column list must name the columns that cannot be NULL.
+  Result<void> CheckLeftOut() const {
+    if (!spec_.is_insert || snapshot_ == nullptr) {
+      return {};
+    }
+    for (const StructField& field : schema_.fields()) {
+      const bool given = std::any_of(columns_.begin(), columns_.end(), [&](const NamedColumn& column) {
+        return EqualsIgnoreAsciiCase(column.name, field.name);
+      });
+      if (!given && !field.nullable && FieldText(field, "CURRENT_DEFAULT") == nullptr &&
+          FieldText(field, "delta.generationExpression") == nullptr) {
+        return Error(ErrorKind::kInvalidArgument, "DELTA_INSERT_COLUMN_MISMATCH",
+                     "The column " + field.name + " is NOT NULL and has no default: it must be given a value.")
+            .With("columnName", field.name);
+      }
+    }
+    return {};
+  }
+
   /// Schema and metadata after this write.
   Result<void> ResolveTable(const plan::PlanPtr& input) {
     const types::Schema data = SchemaOfColumns(columns_, input);
@@ -257,7 +277,11 @@ class Writer {
     rules.add_columns = options_.merge_schema;
     rules.allow_casts = spec_.stream || spec_.store_assignment || spec_.match == ColumnMatch::kByPosition;
     rules.widen = snapshot_->BooleanProperty("delta.enableTypeWidening", false);
-    FLEUVE_ASSIGN(types::Schema merged, MergeSchemas(schema_, data, rules, context_.config));
+    auto merging = MergeSchemas(schema_, data, rules, context_.config);
+    if (!merging.ok() && spec_.is_insert && merging.error().condition() == "DELTA_DUPLICATE_COLUMNS_FOUND") {
+      return Error(ErrorKind::kInvalidArgument, "DELTA_DUPLICATE_COLUMNS_FOUND.READ_SCHEMA", merging.error().message());
+    }
+    FLEUVE_ASSIGN(types::Schema merged, std::move(merging));
     if (spec_.partition_by && !spec_.partition_by->empty() &&
         !SameNames(*spec_.partition_by, metadata_.partition_columns)) {
       return Error(ErrorKind::kInvalidArgument, "DELTA_METADATA_MISMATCH",
@@ -477,7 +501,9 @@ class Writer {
       return Error(error.kind(), "CAST_OVERFLOW_IN_TABLE_INSERT",
                    "A value of the data does not fit the type of its column: " + error.message());
     }
-    const bool by_data = error.kind() == ErrorKind::kInvalidArgument && !error.condition().starts_with("DELTA_");
+    // A source that stops the stream for new columns says so itself.
+    const bool by_data = error.kind() == ErrorKind::kInvalidArgument && !error.condition().starts_with("DELTA_") &&
+                         !error.condition().starts_with("UNKNOWN_FIELD_EXCEPTION");
     if (spec_.stream && by_data) {
       return Error(error.kind(), "TASK_WRITE_FAILED", "Writing rows to " + table_.name + " failed: " + error.ToString())
           .CausedBy(error);
