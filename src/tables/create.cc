@@ -136,7 +136,7 @@ Result<types::Schema> CreateTable(const TableContext& context, const TableRef& t
   bool narrows = false;
   if (spec.query != nullptr) {
     WriteSpec by_name;
-    FLEUVE_ASSIGN(columns, ResolveInputColumns(spec.query, nullptr, {}, by_name, context.config, &narrows));
+    FLEUVE_ASSIGN(columns, ResolveInputColumns(spec.query, nullptr, {}, by_name, context.config, false, &narrows));
     std::vector<StructField> fields;
     for (const plan::Attribute& attribute : spec.query->output) {
       if (!attribute.hidden) {

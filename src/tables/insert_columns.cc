@@ -74,7 +74,7 @@ Result<ExprPtr> Assign(const ExprPtr& value, const StructField& field, bool by_n
 Result<std::vector<NamedColumn>> ResolveInputColumns(const plan::PlanPtr& input, const types::Schema* schema,
                                                      const std::vector<std::string>& partition_columns,
                                                      const WriteSpec& spec, const plan::AnalysisConfig& config,
-                                                     bool* narrows) {
+                                                     bool widens, bool* narrows) {
   const std::vector<const plan::Attribute*> visible = Visible(input);
   std::vector<NamedColumn> columns;
   *narrows = false;
@@ -123,6 +123,10 @@ Result<std::vector<NamedColumn>> ResolveInputColumns(const plan::PlanPtr& input,
     }
   }
   const auto add = [&](const StructField& field, const plan::Attribute& attribute, bool by_name) -> Result<void> {
+    if (widens && MayWidenAutomatically(field.type, attribute.type, config)) {
+      columns.push_back({field.name, plan::MakeAttribute(attribute)});
+      return {};
+    }
     *narrows = *narrows || Narrows(attribute.type, field.type);
     FLEUVE_ASSIGN(ExprPtr value, Assign(plan::MakeAttribute(attribute), field, by_name, config));
     columns.push_back({field.name, std::move(value)});

@@ -19,11 +19,12 @@ struct NamedColumn {
 };
 
 /// \param schema  the table's; null: a new table.
+/// \param widens  wider values stay as they are: the column's type will follow (type widening).
 /// Casts are applied where the spec asks for store assignment; `*narrows` tells that one of them can overflow.
 Result<std::vector<NamedColumn>> ResolveInputColumns(const plan::PlanPtr& input, const types::Schema* schema,
                                                      const std::vector<std::string>& partition_columns,
                                                      const WriteSpec& spec, const plan::AnalysisConfig& config,
-                                                     bool* narrows);
+                                                     bool widens, bool* narrows);
 
 /// The columns of `schema` in order, computed from `columns`: a missing one is generated, its default, or NULL.
 /// \param input  what the values of `columns` refer to.

@@ -287,7 +287,7 @@ class Merger {
     rules.widen = snapshot_->BooleanProperty("delta.enableTypeWidening", false);
     FLEUVE_ASSIGN(types::Schema merged, MergeSchemas(schema_, DataType::Struct(std::move(data)), rules, context_.config));
     if (!(merged == schema_)) {
-      schema_ = StoredSchema(merged, false);
+      schema_ = RecordTypeChanges(schema_, StoredSchema(merged, false));
       FLEUVE_TRY(CheckColumnNames(schema_, delta::ColumnMappingMode(metadata_) != "none"));
       metadata_.schema_string = SchemaText(schema_);
       FLEUVE_TRY(AssignColumnMapping(metadata_, schema_, true));

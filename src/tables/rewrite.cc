@@ -85,7 +85,26 @@ Result<TouchedFiles> FindTouched(const TableContext& context, const delta::Snaps
     }
     return touched;
   }
-  FLEUVE_ASSIGN(const plan::PlanPtr rows, ScanFiles(snapshot, touched.candidates, columns));
+  // Files of which every row matches are known by their partition values and statistics alone.
+  const ExprPtr is_true = plan::MakeCall(
+      "eqnullsafe", {condition, plan::MakeLiteral(Value(true), DataType::Boolean())}, DataType::Boolean(), false);
+  FLEUVE_ASSIGN(const delta::FileFilter some_stay,
+                delta::FileFilter::Make(snapshot->metadata(), snapshot->schema(),
+                                        {plan::MakeCall("not", {is_true}, DataType::Boolean(), false)}, columns));
+  std::vector<delta::AddFile> open;
+  for (const delta::AddFile& add : touched.candidates) {
+    const std::int64_t records = delta::NumRecords(add);
+    if (records >= 0 && !some_stay.MayMatch(add)) {
+      const std::int64_t live = records - (add.deletion_vector ? add.deletion_vector->cardinality : 0);
+      touched.files.push_back({add, live, live});
+    } else {
+      open.push_back(add);
+    }
+  }
+  if (open.empty()) {
+    return touched;
+  }
+  FLEUVE_ASSIGN(const plan::PlanPtr rows, ScanFiles(snapshot, open, columns));
   const plan::Attribute file = rows->output.back();
   auto node = std::make_shared<plan::LogicalPlan>();
   node->kind = plan::PlanKind::kAggregate;
@@ -109,7 +128,7 @@ Result<TouchedFiles> FindTouched(const TableContext& context, const delta::Snaps
   for (const Value::List& row : result) {
     if (row[1].integer() > 0) {
       touched.files.push_back(
-          {touched.candidates[static_cast<std::size_t>(row[0].integer())], row[1].integer(), row[2].integer()});
+          {open[static_cast<std::size_t>(row[0].integer())], row[1].integer(), row[2].integer()});
     }
   }
   return touched;

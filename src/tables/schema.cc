@@ -27,44 +27,6 @@ Error FailedToMerge(const std::string& table, const std::string& data) {
       .With("updateField", data);
 }
 
-/// Widening that Delta's type widening allows.
-bool CanWiden(const DataType& from, const DataType& to) {
-  const auto rank = [](const DataType& t) {
-    switch (t.kind()) {
-      case TypeKind::kByte:
-        return 1;
-      case TypeKind::kShort:
-        return 2;
-      case TypeKind::kInt:
-        return 3;
-      case TypeKind::kLong:
-        return 4;
-      default:
-        return 0;
-    }
-  };
-  if (rank(from) > 0 && rank(to) > 0) {
-    return rank(from) < rank(to);
-  }
-  if (from.Is(TypeKind::kFloat) && to.Is(TypeKind::kDouble)) {
-    return true;
-  }
-  if (rank(from) > 0 && rank(from) <= 3 && to.Is(TypeKind::kDouble)) {
-    return true;
-  }
-  if (from.Is(TypeKind::kDate) && to.Is(TypeKind::kTimestampNtz)) {
-    return true;
-  }
-  const auto digits = [](const DataType& t) { return t.precision() - t.scale(); };
-  if (from.Is(TypeKind::kDecimal) && to.Is(TypeKind::kDecimal)) {
-    return to.scale() >= from.scale() && digits(to) >= digits(from) && !(to == from);
-  }
-  if (rank(from) > 0 && to.Is(TypeKind::kDecimal)) {
-    return digits(to) >= (rank(from) == 4 ? 20 : 10);
-  }
-  return false;
-}
-
 struct Merger {
   const MergeRules& rules;
   const plan::AnalysisConfig& config;
@@ -93,7 +55,7 @@ struct Merger {
     if (table.IsString() && data.IsString()) {
       return table;
     }
-    if (rules.widen && rules.add_columns && CanWiden(table, data)) {
+    if (rules.widen && rules.add_columns && MayWidenAutomatically(table, data, config)) {
       return data;
     }
     if (rules.allow_casts && !table.IsNested() && !data.IsNested() && plan::CanCast(data, table, config)) {
@@ -188,7 +150,113 @@ ExprPtr LambdaVariable(const plan::Attribute& parameter) {
   return node;
 }
 
+/// Changes of the type of one field, from the outside in.
+void TypeChangesOf(const DataType& before, const DataType& after, const std::string& path, Json* changes) {
+  if (before.Is(TypeKind::kArray) && after.Is(TypeKind::kArray)) {
+    TypeChangesOf(before.element(), after.element(), path + (path.empty() ? "element" : ".element"), changes);
+    return;
+  }
+  if (before.Is(TypeKind::kMap) && after.Is(TypeKind::kMap)) {
+    TypeChangesOf(before.key(), after.key(), path + (path.empty() ? "key" : ".key"), changes);
+    TypeChangesOf(before.value(), after.value(), path + (path.empty() ? "value" : ".value"), changes);
+    return;
+  }
+  if (before.IsNested() || after.IsNested() || before == after || before.Is(TypeKind::kVoid)) {
+    return;
+  }
+  Json one(Json::Object{});
+  one.Set("toType", after.ToJson());
+  one.Set("fromType", before.ToJson());
+  if (!path.empty()) {
+    one.Set("fieldPath", Json(path));
+  }
+  changes->Append(std::move(one));
+}
+
+DataType RecordInside(const DataType& before, const DataType& after) {
+  if (before.Is(TypeKind::kArray) && after.Is(TypeKind::kArray)) {
+    return DataType::Array(RecordInside(before.element(), after.element()), after.contains_null());
+  }
+  if (before.Is(TypeKind::kMap) && after.Is(TypeKind::kMap)) {
+    return DataType::Map(RecordInside(before.key(), after.key()), RecordInside(before.value(), after.value()),
+                         after.contains_null());
+  }
+  if (before.Is(TypeKind::kStruct) && after.Is(TypeKind::kStruct)) {
+    return RecordTypeChanges(before, after);
+  }
+  return after;
+}
+
 }  // namespace
+
+types::Schema RecordTypeChanges(const types::Schema& before, const types::Schema& after) {
+  std::vector<StructField> fields = after.fields();
+  for (StructField& field : fields) {
+    const auto at = types::FieldIndex(before, field.name);
+    if (!at) {
+      continue;
+    }
+    const DataType& old_type = before.fields()[*at].type;
+    Json changes = field.metadata["delta.typeChanges"];
+    const Json old_changes = changes;
+    TypeChangesOf(old_type, field.type, "", &changes);
+    if (!(changes == old_changes)) {
+      field.metadata.Set("delta.typeChanges", std::move(changes));
+    }
+    field.type = RecordInside(old_type, field.type);
+  }
+  return DataType::Struct(std::move(fields));
+}
+
+bool CanWiden(const DataType& from, const DataType& to) {
+  const auto rank = [](const DataType& t) {
+    switch (t.kind()) {
+      case TypeKind::kByte:
+        return 1;
+      case TypeKind::kShort:
+        return 2;
+      case TypeKind::kInt:
+        return 3;
+      case TypeKind::kLong:
+        return 4;
+      default:
+        return 0;
+    }
+  };
+  if (rank(from) > 0 && rank(to) > 0) {
+    return rank(from) < rank(to);
+  }
+  if (from.Is(TypeKind::kFloat) && to.Is(TypeKind::kDouble)) {
+    return true;
+  }
+  if (rank(from) > 0 && rank(from) <= 3 && to.Is(TypeKind::kDouble)) {
+    return true;
+  }
+  if (from.Is(TypeKind::kDate) && to.Is(TypeKind::kTimestampNtz)) {
+    return true;
+  }
+  const auto digits = [](const DataType& t) { return t.precision() - t.scale(); };
+  if (from.Is(TypeKind::kDecimal) && to.Is(TypeKind::kDecimal)) {
+    return to.scale() >= from.scale() && digits(to) >= digits(from) && !(to == from);
+  }
+  if (rank(from) > 0 && to.Is(TypeKind::kDecimal)) {
+    return digits(to) >= (rank(from) == 4 ? 20 : 10);
+  }
+  return false;
+}
+
+bool MayWidenAutomatically(const DataType& from, const DataType& to, const plan::AnalysisConfig& config) {
+  const auto mode = config.conf ? config.conf("spark.databricks.delta.typeWidening.allowAutomaticWidening")
+                                : std::optional<std::string>();
+  if (!CanWiden(from, to) || (mode && EqualsIgnoreAsciiCase(*mode, "never"))) {
+    return false;
+  }
+  if (mode && EqualsIgnoreAsciiCase(*mode, "same_family_type")) {
+    return (from.IsIntegral() && to.IsIntegral()) || from.Is(to.kind()) ||
+           (from.Is(TypeKind::kFloat) && to.Is(TypeKind::kDouble));
+  }
+  return true;
+}
 
 Result<types::Schema> MergeSchemas(const types::Schema& table, const types::Schema& data, const MergeRules& rules,
                                    const plan::AnalysisConfig& config) {

@@ -30,6 +30,14 @@ struct MergeRules {
 Result<types::Schema> MergeSchemas(const types::Schema& table, const types::Schema& data, const MergeRules& rules,
                                    const plan::AnalysisConfig& config);
 
+/// True where type widening may change a column's type so.
+bool CanWiden(const types::DataType& from, const types::DataType& to);
+/// The types that automatic widening may give a column: all, those of one family, or none, as
+/// `spark.databricks.delta.typeWidening.allowAutomaticWidening` says.
+bool MayWidenAutomatically(const types::DataType& from, const types::DataType& to, const plan::AnalysisConfig& config);
+/// `after` with `delta.typeChanges` in the metadata of every field whose type is wider than in `before`.
+types::Schema RecordTypeChanges(const types::Schema& before, const types::Schema& after);
+
 /// `expr` as a value of `to`: struct fields by name or by position, missing ones NULL, leaves cast by ANSI rules.
 Result<plan::ExprPtr> AlignExpr(const plan::ExprPtr& expr, const types::DataType& to, bool by_name,
                                 const plan::AnalysisConfig& config);

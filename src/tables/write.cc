@@ -238,7 +238,10 @@ class Writer {
     FLEUVE_ASSIGN(columns_, ResolveInputColumns(
                                 input, snapshot_ == nullptr ? nullptr : &snapshot_->schema(),
                                 snapshot_ == nullptr ? std::vector<std::string>() : snapshot_->metadata().partition_columns,
-                                spec_, context_.config, &narrows_));
+                                spec_, context_.config,
+                                options_.merge_schema && snapshot_ != nullptr &&
+                                    snapshot_->BooleanProperty("delta.enableTypeWidening", false),
+                                &narrows_));
     return {};
   }
 
@@ -289,7 +292,7 @@ class Writer {
                        JsonList(*spec_.partition_by) + ".");
     }
     if (!(merged == schema_)) {
-      merged = StoredSchema(merged, false);
+      merged = RecordTypeChanges(schema_, StoredSchema(merged, false));
       FLEUVE_TRY(CheckColumnNames(merged, delta::ColumnMappingMode(metadata_) != "none"));
       schema_ = std::move(merged);
       metadata_.schema_string = SchemaText(schema_);
