@@ -108,7 +108,7 @@ Result<std::unique_ptr<Checkpoint>> Checkpoint::Open(const storage::Location& lo
 }
 
 Result<void> Checkpoint::DropCutOff(LogFolder& folder, std::vector<LogName>& names, bool is_offsets,
-                                    Recovered& recovered) {
+                                    std::optional<std::int64_t> committed, Recovered& recovered) {
   if (names.empty()) {
     return {};
   }
@@ -117,7 +117,14 @@ Result<void> Checkpoint::DropCutOff(LogFolder& folder, std::vector<LogName>& nam
   if (!IsCutOff(text, is_offsets)) {
     return {};
   }
-  FLEUVE_ASSIGN(std::string moved, folder.MoveAway(name, location_.path + "/fleuve/damaged"));
+  if (is_offsets && committed && *committed >= names.back().id) {
+    // It was whole when its batch was committed: no crash of ours did this.
+    return Error(ErrorKind::kCorrupt, "",
+                 "Malformed log file found in " + folder.PathOf(name) + ": batch " + name +
+                     " is committed, but its offsets cannot be read. Restore the file from a copy, or start with a new "
+                     "checkpoint location.");
+  }
+  FLEUVE_ASSIGN(std::string moved, folder.MoveAway(name, location_.path + "/.fleuve/damaged"));
   LogWarn("checkpoint: " + folder.PathOf(name) + " was cut off (a crash or a power cut); moved to " + moved);
   recovered.moved_away.push_back(std::move(moved));
   AddUnsynced({}, {folder.path()});
@@ -132,8 +139,9 @@ Result<Recovered> Checkpoint::Recover() {
   std::erase_if(offsets, [](const LogName& name) { return name.is_compact; });
   std::erase_if(commits, [](const LogName& name) { return name.is_compact; });
   const bool had_offsets = !offsets.empty();
-  FLEUVE_TRY(DropCutOff(offsets_, offsets, true, recovered));
-  FLEUVE_TRY(DropCutOff(commits_, commits, false, recovered));
+  FLEUVE_TRY(DropCutOff(commits_, commits, false, std::nullopt, recovered));
+  FLEUVE_TRY(DropCutOff(offsets_, offsets, true,
+                        commits.empty() ? std::nullopt : std::optional<std::int64_t>(commits.back().id), recovered));
   if (offsets.empty()) {
     bool used = !commits.empty();
     if (!used && !had_offsets) {
@@ -206,7 +214,7 @@ void Checkpoint::AddUnsynced(std::vector<std::string> files, std::vector<std::st
 Unsynced Checkpoint::TakeUnsynced() { return std::exchange(unsynced_, {}); }
 
 Result<void> Checkpoint::DropPlanned(BatchId batch) {
-  FLEUVE_ASSIGN(const std::string moved, offsets_.MoveAway(Name(batch.value), location_.path + "/fleuve/damaged"));
+  FLEUVE_ASSIGN(const std::string moved, offsets_.MoveAway(Name(batch.value), location_.path + "/.fleuve/damaged"));
   LogWarn("checkpoint: batch " + Name(batch.value) + " will be planned anew; its old plan was moved to " + moved);
   AddUnsynced({}, {offsets_.path()});
   return {};
@@ -233,7 +241,7 @@ Result<void> Checkpoint::Purge(BatchId first_kept) {
 }
 
 Result<std::optional<std::string>> Checkpoint::ReadRecord(const std::string& name) {
-  auto text = location_.store->Get(location_.path + "/fleuve/" + name);
+  auto text = location_.store->Get(location_.path + "/.fleuve/" + name);
   if (text.ok()) {
     return std::optional<std::string>(*std::move(text));
   }
@@ -244,7 +252,7 @@ Result<std::optional<std::string>> Checkpoint::ReadRecord(const std::string& nam
 }
 
 Result<void> Checkpoint::WriteRecord(const std::string& name, const std::string& text) {
-  const std::string folder = location_.path + "/fleuve";
+  const std::string folder = location_.path + "/.fleuve";
   FLEUVE_TRY(location_.store->Put(folder + "/" + name, text, storage::PutMode::kOverwrite));
   AddUnsynced({folder + "/" + name}, {folder, location_.path});
   return {};

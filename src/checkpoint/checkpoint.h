@@ -2,6 +2,9 @@
 
 /// \file
 /// The checkpoint of one running query: what it finds at start, what each batch adds, what must be synced when.
+///
+/// Records of our own lie in the hidden folder `.fleuve`: Spark does not look at it, and who lists a checkpoint sees what
+/// Spark's documents name.
 
 #include <cstdint>
 #include <map>
@@ -71,7 +74,7 @@ class Checkpoint {
   /// Adds a record of a source (file log, ledger).
   void AddUnsynced(std::vector<std::string> files, std::vector<std::string> folders);
 
-  /// Moves `offsets/<batch>`, which no sink has seen, to `fleuve/damaged`: the batch will be planned anew.
+  /// Moves `offsets/<batch>`, which no sink has seen, to `.fleuve/damaged`: the batch will be planned anew.
   Result<void> DropPlanned(BatchId batch);
   /// `offsets/<batch>`.
   Result<OffsetEntry> ReadOffsets(BatchId batch);
@@ -79,7 +82,7 @@ class Checkpoint {
   /// Removes entries of batches before `first_kept`; cheap: it remembers what it removed.
   Result<void> Purge(BatchId first_kept);
 
-  /// A record of our own, `<checkpoint>/fleuve/<name>`; nullopt where there is none.
+  /// A record of our own, `<checkpoint>/.fleuve/<name>`; nullopt where there is none.
   Result<std::optional<std::string>> ReadRecord(const std::string& name);
   /// Writes or replaces a record; it is added to `TakeUnsynced`.
   Result<void> WriteRecord(const std::string& name, const std::string& text);
@@ -94,7 +97,9 @@ class Checkpoint {
         offsets_(location_.store, location_.path + "/offsets"),
         commits_(location_.store, location_.path + "/commits") {}
 
-  Result<void> DropCutOff(LogFolder& folder, std::vector<LogName>& names, bool is_offsets, Recovered& recovered);
+  /// \param committed  the newest committed batch: offsets up to it were whole once, so damage there is an error.
+  Result<void> DropCutOff(LogFolder& folder, std::vector<LogName>& names, bool is_offsets,
+                          std::optional<std::int64_t> committed, Recovered& recovered);
 
   storage::Location location_;
   std::string query_id_;

@@ -164,7 +164,10 @@ bool IsCutOff(std::string_view text, bool is_offsets) {
   if (text.empty() || text.find_first_not_of('\0') == std::string_view::npos) {
     return true;
   }
-  const std::vector<std::string> lines = Split(text, '\n');
+  std::vector<std::string> lines = Split(text, '\n');
+  while (lines.size() > 1 && lines.back().empty()) {
+    lines.pop_back();  // a line break at the end says nothing
+  }
   if (lines.size() == 1) {
     // "v", "v1": the first line alone. A commit may end there.
     return is_offsets ? (lines[0] == "v" || lines[0] == "v1" || lines[0] == "v2") : lines[0] == "v";

@@ -79,7 +79,7 @@ Error SystemError(const std::string& what, const std::string& path, int code) {
 }  // namespace
 
 Result<std::unique_ptr<CheckpointLock>> LockCheckpoint(const storage::Location& checkpoint) {
-  const std::string folder = checkpoint.path + "/fleuve";
+  const std::string folder = checkpoint.path + "/.fleuve";
   const std::string path = folder + "/lock";
   FLEUVE_TRY(checkpoint.store->CreateDirectory(folder));
   const std::string text = OwnerText(NewUuid());

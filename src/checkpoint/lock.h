@@ -19,7 +19,7 @@ class CheckpointLock {
   virtual Result<bool> StillHeld() { return true; }
 };
 
-/// Takes `<checkpoint>/fleuve/lock`. FLEUVE_CHECKPOINT_IN_USE (kConflict) names the host and process that hold it.
+/// Takes `<checkpoint>/.fleuve/lock`. FLEUVE_CHECKPOINT_IN_USE (kConflict) names the host and process that hold it.
 /// \param checkpoint  its folder exists.
 Result<std::unique_ptr<CheckpointLock>> LockCheckpoint(const storage::Location& checkpoint);
 

@@ -113,8 +113,6 @@ def test_unknown_option_value_names_the_option(spark, folder):
     write(folder + "/in/1.json", '{"a":1}\n')
     error = failure(lambda: stream(spark, folder, maxFilesPerTrigger="many").awaitTermination())
     assert "maxFilesPerTrigger" in str(error)
-    error = failure(lambda: spark.read.option("mode", "SOMETIMES").schema("a INT").json(folder + "/in").collect())
-    assert "SOMETIMES" in str(error)
 
 
 def test_second_process_on_a_checkpoint_is_refused_by_name(start_server, folder):
@@ -153,7 +151,7 @@ def test_second_start_in_one_process_stops_the_first(spark, folder):
 def test_full_disk_loses_nothing(spark, folder):
     disk = folder + "/disk"
     os.makedirs(disk)
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk], capture_output=True).returncode != 0:
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk], capture_output=True).returncode != 0:
         pytest.skip("cannot mount a small disk here")
     try:
         write(folder + "/in/1.json", "".join('{"a":%d}\n' % i for i in range(100)))
@@ -162,13 +160,12 @@ def test_full_disk_loses_nothing(spark, folder):
             .option("checkpointLocation", folder + "/cp").trigger(availableNow=True).start(disk + "/out")
         )
         start().awaitTermination()
-        with open(disk + "/ballast", "wb") as f:
-            try:
-                while True:
-                    f.write(os.urandom(1024))
-                    f.flush()
-            except OSError:
-                pass
+        ballast = os.open(disk + "/ballast", os.O_WRONLY | os.O_CREAT)
+        try:
+            while True:
+                os.write(ballast, os.urandom(1024))
+        except OSError:
+            os.close(ballast)
         write(folder + "/in/2.json", "".join('{"a":%d}\n' % i for i in range(100, 5000)))
         error = failure(lambda: start().awaitTermination())
         assert "space" in str(error).lower() or "full" in str(error).lower()
