@@ -1,3 +1,4 @@
+#include "plan/input_file_internal.h"
 #include "plan/analyzer.h"
 
 #include <google/protobuf/message.h>
@@ -160,6 +161,9 @@ Result<PlanPtr> Analyze(const sc::Relation& relation, Resolver& resolver) {
     result = analyzer.Relation(relation);
     if (result->ok()) {
       result = ResolveTimeWindows(**result);
+    }
+    if (result->ok()) {
+      result = FillInputFileNames(**result);
     }
   });
   return *std::move(result);
