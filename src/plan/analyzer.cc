@@ -1,4 +1,3 @@
-#include "plan/input_file_internal.h"
 #include "plan/analyzer.h"
 
 #include <google/protobuf/message.h>
@@ -6,6 +5,7 @@
 
 #include "base/big_stack.h"
 #include "plan/analyzer_internal.h"
+#include "plan/input_file_internal.h"
 #include "plan/time_windows_internal.h"
 
 namespace fleuve::plan {
