@@ -28,7 +28,7 @@ types::StructField CleanField(const types::StructField& field) {
     for (const auto& [key, value] : field.metadata.fields()) {
       const bool internal = key.starts_with("delta.columnMapping.") || key.starts_with("parquet.field.") ||
                             key == "delta.typeChanges" || key == "delta.generationExpression" ||
-                            key.starts_with("delta.identity.") || key == "CURRENT_DEFAULT" || key == "EXISTS_DEFAULT";
+                            key.starts_with("delta.identity.");
       if (!internal) {
         kept.emplace_back(key, value);
       }
