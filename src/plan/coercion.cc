@@ -213,7 +213,9 @@ bool CanCastInMode(const DataType& from, const DataType& to, bool ansi) {
     return !to.Is(TypeKind::kCalendarInterval);
   }
   if (to.Is(TypeKind::kVariant)) {
-    return !from.Is(TypeKind::kCalendarInterval);
+    // Structs and maps become variants by to_variant_object only.
+    return from.Is(TypeKind::kArray) ? CanCastInMode(from.element(), to, ansi)
+                                     : !from.Is(TypeKind::kCalendarInterval) && !from.IsNested();
   }
   if (to.Is(TypeKind::kVoid)) {
     return false;

@@ -101,8 +101,11 @@ Result<std::shared_ptr<const sc::Expression>> ParseExpression(std::string_view t
 Result<types::DataType> ParseDataType(std::string_view text, const ParserOptions& options) {
   auto arena = std::make_shared<google::protobuf::Arena>();
   return RunParser<types::DataType>(text, options, arena, [&](Parser& parser) -> Result<types::DataType> {
-    FLEUVE_ASSIGN(types::DataType type, parser.ParseType());
-    FLEUVE_TRY(parser.ExpectEnd());
+    auto type = parser.ParseType();
+    // What does not end behind the type is no type at all, whatever its name.
+    if (type.ok() || type.error().condition() == "UNSUPPORTED_DATATYPE") {
+      FLEUVE_TRY(parser.ExpectEnd());
+    }
     return type;
   });
 }

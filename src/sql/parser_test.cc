@@ -107,7 +107,7 @@ TEST(Grammar, EveryCommandMessageHasARule) {
 }
 
 TEST(Expressions, PrecedenceAndShapes) {
-  EXPECT_EQ(Shape(Expression("a + b * -c DIV 2 || 'x'")), "concat(+(a div(*(b negative(c)) 2)) 'x')");
+  EXPECT_EQ(Shape(Expression("a + b * -c DIV 2 || 'x'")), "concat(+(a div(*(b -(c)) 2)) 'x')");
   EXPECT_EQ(Shape(Expression("NOT a = 1 AND b <> 2 OR c")), "or(and(not(==(a 1)) not(==(b 2))) c)");
   EXPECT_EQ(Shape(Expression("a AND b AND c AND d")), "and(and(a b) and(c d))");
   EXPECT_EQ(Shape(Expression("a & b | c ^ d << 1")), "|(&(a b) ^(c <<(d 1)))");
@@ -223,6 +223,8 @@ TEST(Names, TypesAndColumnLists) {
   EXPECT_EQ(ParseMultipartName("a.`b.c`.d")->at(1), "b.c");
   EXPECT_EQ(ParseDataType("map<string, array<struct<a: int, `b c` decimal(10,2)>>>")->SimpleString(),
             "map<string,array<struct<a:int,b c:decimal(10,2)>>>");
+  EXPECT_EQ(ParseSchema("a NOSUCHTYPE").error().condition(), "PARSE_SYNTAX_ERROR");
+  EXPECT_EQ(ParseDataType("NOSUCHTYPE").error().condition(), "UNSUPPORTED_DATATYPE");
   EXPECT_EQ(ParseColumnList("a INT NOT NULL, b STRING COMMENT 'x'")->fields().size(), 2U);
   EXPECT_EQ(ParseDurationMicros("interval 1 day 2 hours").value(), 26LL * 3600 * 1'000'000);
   EXPECT_EQ(ParseDurationMicros("10 minutes").value(), 600'000'000);

@@ -764,7 +764,7 @@ Result<Caster> Build(const Rule& rule) {
     return MakeVariantCaster(to, rule.mode, rule.zone, rule.context);
   }
   if (to.Is(TypeKind::kVariant)) {
-    return Error::Unsupported("a cast from " + from.Sql() + " to " + to.Sql());
+    return MakeToVariantCaster(from);
   }
   switch (to.kind()) {
     case TypeKind::kBoolean:

@@ -49,7 +49,7 @@ const Names<AggregateEntry>& Aggregates() {
   static const auto* names = [] {
     auto* map = new Names<AggregateEntry>();
     for (const AggregateTable* table :
-         {&SumAggregates(), &OrderAggregates(), &StatisticAggregates(), &CollectAggregates()}) {
+         {&SumAggregates(), &OrderAggregates(), &StatisticAggregates(), &CollectAggregates(), &VariantAggregates()}) {
       for (const AggregateEntry& entry : *table) {
         (*map)[entry.name] = &entry;
       }

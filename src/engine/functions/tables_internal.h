@@ -33,5 +33,6 @@ const AggregateTable& SumAggregates();
 const AggregateTable& OrderAggregates();
 const AggregateTable& StatisticAggregates();
 const AggregateTable& CollectAggregates();
+const AggregateTable& VariantAggregates();
 
 }  // namespace fleuve::engine

@@ -32,6 +32,17 @@ enum class VariantKind {
   kArray,
 };
 
+/// What a schema says of a value: a Spark type (void for null), an object or array of such, or variant.
+struct VariantShape {
+  enum class Kind { kPlain, kObject, kArray, kVariant } kind = Kind::kPlain;
+  types::DataType type;
+  std::vector<std::pair<std::string, VariantShape>> fields;
+  std::vector<VariantShape> element;
+};
+VariantShape MergeShapes(const VariantShape& a, const VariantShape& b);
+/// `OBJECT<a: BIGINT>`.
+std::string ShapeText(const VariantShape& shape);
+
 /// One value inside the bytes of a variant. Cheap to copy; the bytes must outlive it. Broken bytes raise
 /// MALFORMED_VARIANT where they are met.
 class VariantView {
@@ -60,6 +71,7 @@ class VariantView {
   void AppendJson(std::string& out, const types::TimeZone& zone) const;
   /// `OBJECT<a: BIGINT>`.
   std::string Schema() const;
+  VariantShape ShapeOfValue() const;
 
  private:
   struct Layout;
@@ -77,6 +89,11 @@ struct VariantBytes {
   std::string metadata;
 };
 std::optional<VariantBytes> VariantFromJson(std::string_view json);
+/// A value of a Spark type as a variant; structs and maps become objects.
+VariantBytes VariantFromValue(const types::DataType& type, const duckdb::RecursiveUnifiedVectorFormat& format,
+                              duckdb::idx_t row);
+/// Casts into variants.
+Caster MakeToVariantCaster(const types::DataType& from);
 
 /// Follows `$.a['b'][0]`; nullopt where nothing is there. Raises INVALID_VARIANT_GET_PATH for what is no path.
 std::optional<VariantView> FollowVariantPath(const VariantView& root, std::string_view path);

@@ -416,13 +416,7 @@ void VariantView::AppendJson(std::string& out, const types::TimeZone& zone) cons
 
 namespace {
 
-/// What a schema says of a value: void, a Spark type, an object or array of such, or variant.
-struct Shape {
-  enum class Kind { kPlain, kObject, kArray, kVariant } kind = Kind::kPlain;
-  DataType type;
-  std::vector<std::pair<std::string, Shape>> fields;
-  std::vector<Shape> element;
-};
+using Shape = VariantShape;
 
 Shape ShapeOf(const VariantView& view);
 
@@ -555,36 +549,15 @@ std::string TextOf(const Shape& shape) {
 
 // ----------------------------------------------------------------------------------------------------- from JSON
 
-class VariantWriter {
+/// Makes the bytes of objects, arrays and scalars; the names of all objects share one dictionary.
+class VariantBuilder {
  public:
-  explicit VariantWriter(const JsonOptions& options) : scanner_(options) {}
+  struct Member {
+    std::string name;
+    std::uint64_t id;
+    std::string value;
+  };
 
-  std::optional<VariantBytes> Run(std::string_view json) {
-    scanner_.Reset(json);
-    VariantBytes out;
-    if (!Append(out.value, 0) || scanner_.SkipBlank()) {
-      return std::nullopt;
-    }
-    std::size_t bytes = 0;
-    for (const std::string& name : names_) {
-      bytes += name.size();
-    }
-    const std::size_t size = SizeFor(std::max(bytes, names_.size()));
-    out.metadata.push_back(static_cast<char>(1 | ((size - 1) << 6)));
-    Put(out.metadata, names_.size(), size);
-    std::size_t offset = 0;
-    Put(out.metadata, 0, size);
-    for (const std::string& name : names_) {
-      offset += name.size();
-      Put(out.metadata, offset, size);
-    }
-    for (const std::string& name : names_) {
-      out.metadata += name;
-    }
-    return out;
-  }
-
- private:
   static std::size_t SizeFor(std::uint64_t most) { return most <= 0xFF ? 1 : most <= 0xFFFF ? 2 : most <= 0xFFFFFF ? 3 : 4; }
   static void Put(std::string& out, std::uint64_t value, std::size_t bytes) {
     for (std::size_t i = 0; i < bytes; ++i) {
@@ -601,116 +574,54 @@ class VariantWriter {
     return entry->second;
   }
 
-  bool Append(std::string& out, int depth) {
-    if (depth > JsonScanner::kMaxDepth) {
-      return false;
+  static void AppendText(std::string_view text, std::string& out) {
+    if (text.size() <= 63) {
+      out.push_back(static_cast<char>((text.size() << 2) | kShortString));
+    } else {
+      out.push_back(Header(kLongString));
+      Put(out, text.size(), 4);
     }
-    const JsonToken token = scanner_.Begin();
-    switch (token) {
-      case JsonToken::kNull:
-        out.push_back(Header(kPrimitiveNull));
-        return true;
-      case JsonToken::kTrue:
-      case JsonToken::kFalse:
-        out.push_back(Header(token == JsonToken::kTrue ? kTrue : kFalse));
-        return true;
-      case JsonToken::kString: {
-        std::string_view text;
-        if (!scanner_.String(&text)) {
-          return false;
-        }
-        if (text.size() <= 63) {
-          out.push_back(static_cast<char>((text.size() << 2) | kShortString));
-        } else {
-          out.push_back(Header(kLongString));
-          Put(out, text.size(), 4);
-        }
-        out += text;
-        return true;
-      }
-      case JsonToken::kInteger:
-      case JsonToken::kFraction:
-        AppendNumber(std::string(scanner_.number()), token == JsonToken::kInteger, out);
-        return true;
-      case JsonToken::kObject:
-        return AppendObject(out, depth);
-      case JsonToken::kArray:
-        return AppendArray(out, depth);
-      default:
-        return false;
+    out += text;
+  }
+
+  static void AppendWhole(std::int64_t value, std::string& out) {
+    if (value >= INT8_MIN && value <= INT8_MAX) {
+      out.push_back(Header(kInt8));
+      Put(out, static_cast<std::uint64_t>(value), 1);
+    } else if (value >= INT16_MIN && value <= INT16_MAX) {
+      out.push_back(Header(kInt16));
+      Put(out, static_cast<std::uint64_t>(value), 2);
+    } else if (value >= INT32_MIN && value <= INT32_MAX) {
+      out.push_back(Header(kInt32));
+      Put(out, static_cast<std::uint64_t>(value), 4);
+    } else {
+      out.push_back(Header(kInt64));
+      Put(out, static_cast<std::uint64_t>(value), 8);
     }
   }
 
-  static void AppendNumber(const std::string& text, bool whole, std::string& out) {
-    if (whole) {
-      std::int64_t value = 0;
-      const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
-      if (parsed.ec == std::errc() && parsed.ptr == text.data() + text.size()) {
-        if (value >= INT8_MIN && value <= INT8_MAX) {
-          out.push_back(Header(kInt8));
-          Put(out, static_cast<std::uint64_t>(value), 1);
-        } else if (value >= INT16_MIN && value <= INT16_MAX) {
-          out.push_back(Header(kInt16));
-          Put(out, static_cast<std::uint64_t>(value), 2);
-        } else if (value >= INT32_MIN && value <= INT32_MAX) {
-          out.push_back(Header(kInt32));
-          Put(out, static_cast<std::uint64_t>(value), 4);
-        } else {
-          out.push_back(Header(kInt64));
-          Put(out, static_cast<std::uint64_t>(value), 8);
-        }
-        return;
-      }
+  /// At most 38 digits.
+  static void AppendDecimal(types::Int128 value, int scale, std::string& out) {
+    const int digits = std::max(DigitsOf(value), scale);
+    const auto bits = static_cast<unsigned __int128>(value);
+    const int type = digits <= 9 ? kDecimal4 : digits <= 18 ? kDecimal8 : kDecimal16;
+    out.push_back(Header(type));
+    out.push_back(static_cast<char>(scale));
+    Put(out, static_cast<std::uint64_t>(bits), type == kDecimal4 ? 4 : 8);
+    if (type == kDecimal16) {
+      Put(out, static_cast<std::uint64_t>(bits >> 64), 8);
     }
-    if (text.find_first_not_of("-.0123456789") == std::string::npos) {
-      auto decimal = types::DecimalFromString(text);
-      if (decimal.ok() && decimal->second <= 38) {
-        const types::Int128 value = decimal->first;
-        const int digits = std::max(DigitsOf(value), decimal->second);
-        if (digits <= 38) {
-          const auto bits = static_cast<unsigned __int128>(value);
-          const int type = digits <= 9 ? kDecimal4 : digits <= 18 ? kDecimal8 : kDecimal16;
-          out.push_back(Header(type));
-          out.push_back(static_cast<char>(decimal->second));
-          Put(out, static_cast<std::uint64_t>(bits), type == kDecimal4 ? 4 : 8);
-          if (type == kDecimal16) {
-            Put(out, static_cast<std::uint64_t>(bits >> 64), 8);
-          }
-          return;
-        }
-      }
-    }
-    const double value = std::strtod(text.c_str(), nullptr);
+  }
+
+  static void AppendReal(double value, std::string& out) {
     std::uint64_t bits;
     std::memcpy(&bits, &value, sizeof(bits));
     out.push_back(Header(kPrimitiveDouble));
     Put(out, bits, 8);
   }
 
-  bool AppendObject(std::string& out, int depth) {
-    scanner_.Open();
-    struct Member {
-      std::string name;
-      std::uint64_t id;
-      std::string value;
-    };
-    std::vector<Member> members;
-    while (true) {
-      std::string_view name;
-      const int next = scanner_.NextName(members.empty(), &name);
-      if (next < 0) {
-        return false;
-      }
-      if (next == 0) {
-        break;
-      }
-      Member member{std::string(name), 0, {}};
-      member.id = IdOf(member.name);
-      if (!Append(member.value, depth + 1)) {
-        return false;
-      }
-      members.push_back(std::move(member));
-    }
+  /// Sorts the members by name; a name that comes twice is an error.
+  static void AppendMembers(std::vector<Member> members, std::string& out) {
     std::stable_sort(members.begin(), members.end(), [](const Member& a, const Member& b) { return a.name < b.name; });
     for (std::size_t i = 1; i < members.size(); ++i) {
       if (members[i].name == members[i - 1].name) {
@@ -743,6 +654,144 @@ class VariantWriter {
     for (const Member& member : members) {
       out += member.value;
     }
+  }
+
+  static void AppendItems(const std::vector<std::string>& items, std::string& out) {
+    std::uint64_t bytes = 0;
+    for (const std::string& item : items) {
+      bytes += item.size();
+    }
+    const bool large = items.size() > 255;
+    const std::size_t offset_size = SizeFor(bytes);
+    out.push_back(static_cast<char>((((large ? 4 : 0) | (offset_size - 1)) << 2) | kArrayBasic));
+    Put(out, items.size(), large ? 4 : 1);
+    std::uint64_t offset = 0;
+    Put(out, 0, offset_size);
+    for (const std::string& item : items) {
+      offset += item.size();
+      Put(out, offset, offset_size);
+    }
+    for (const std::string& item : items) {
+      out += item;
+    }
+  }
+
+  std::string Metadata() const {
+    std::string out;
+    std::size_t bytes = 0;
+    for (const std::string& name : names_) {
+      bytes += name.size();
+    }
+    const std::size_t size = SizeFor(std::max(bytes, names_.size()));
+    out.push_back(static_cast<char>(1 | ((size - 1) << 6)));
+    Put(out, names_.size(), size);
+    std::size_t offset = 0;
+    Put(out, 0, size);
+    for (const std::string& name : names_) {
+      offset += name.size();
+      Put(out, offset, size);
+    }
+    for (const std::string& name : names_) {
+      out += name;
+    }
+    return out;
+  }
+
+ private:
+  std::vector<std::string> names_;
+  std::unordered_map<std::string, std::uint64_t> ids_;
+};
+
+class VariantWriter : private VariantBuilder {
+ public:
+  explicit VariantWriter(const JsonOptions& options) : scanner_(options) {}
+
+  std::optional<VariantBytes> Run(std::string_view json) {
+    scanner_.Reset(json);
+    VariantBytes out;
+    if (!Append(out.value, 0) || scanner_.SkipBlank()) {
+      return std::nullopt;
+    }
+    out.metadata = Metadata();
+    return out;
+  }
+
+ private:
+  bool Append(std::string& out, int depth) {
+    if (depth > JsonScanner::kMaxDepth) {
+      return false;
+    }
+    const JsonToken token = scanner_.Begin();
+    switch (token) {
+      case JsonToken::kNull:
+        out.push_back(Header(kPrimitiveNull));
+        return true;
+      case JsonToken::kTrue:
+      case JsonToken::kFalse:
+        out.push_back(Header(token == JsonToken::kTrue ? kTrue : kFalse));
+        return true;
+      case JsonToken::kString: {
+        std::string_view text;
+        if (!scanner_.String(&text)) {
+          return false;
+        }
+        AppendText(text, out);
+        return true;
+      }
+      case JsonToken::kInteger:
+      case JsonToken::kFraction:
+        AppendNumber(std::string(scanner_.number()), token == JsonToken::kInteger, out);
+        return true;
+      case JsonToken::kObject:
+        return AppendObject(out, depth);
+      case JsonToken::kArray:
+        return AppendArray(out, depth);
+      default:
+        return false;
+    }
+  }
+
+  static void AppendNumber(const std::string& text, bool whole, std::string& out) {
+    if (whole) {
+      std::int64_t value = 0;
+      const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+      if (parsed.ec == std::errc() && parsed.ptr == text.data() + text.size()) {
+        AppendWhole(value, out);
+        return;
+      }
+    }
+    if (text.find_first_not_of("-.0123456789") == std::string::npos) {
+      auto decimal = types::DecimalFromString(text);
+      if (decimal.ok() && decimal->second <= 38) {
+        if (std::max(DigitsOf(decimal->first), decimal->second) <= 38) {
+          AppendDecimal(decimal->first, decimal->second, out);
+          return;
+        }
+      }
+    }
+    AppendReal(std::strtod(text.c_str(), nullptr), out);
+  }
+
+  bool AppendObject(std::string& out, int depth) {
+    scanner_.Open();
+    std::vector<Member> members;
+    while (true) {
+      std::string_view name;
+      const int next = scanner_.NextName(members.empty(), &name);
+      if (next < 0) {
+        return false;
+      }
+      if (next == 0) {
+        break;
+      }
+      Member member{std::string(name), 0, {}};
+      member.id = IdOf(member.name);
+      if (!Append(member.value, depth + 1)) {
+        return false;
+      }
+      members.push_back(std::move(member));
+    }
+    AppendMembers(std::move(members), out);
     return true;
   }
 
@@ -763,34 +812,135 @@ class VariantWriter {
       }
       items.push_back(std::move(item));
     }
-    std::uint64_t bytes = 0;
-    for (const std::string& item : items) {
-      bytes += item.size();
-    }
-    const bool large = items.size() > 255;
-    const std::size_t offset_size = SizeFor(bytes);
-    out.push_back(static_cast<char>((((large ? 4 : 0) | (offset_size - 1)) << 2) | kArrayBasic));
-    Put(out, items.size(), large ? 4 : 1);
-    std::uint64_t offset = 0;
-    Put(out, 0, offset_size);
-    for (const std::string& item : items) {
-      offset += item.size();
-      Put(out, offset, offset_size);
-    }
-    for (const std::string& item : items) {
-      out += item;
-    }
+    AppendItems(items, out);
     return true;
   }
 
   JsonScanner scanner_;
-  std::vector<std::string> names_;
-  std::unordered_map<std::string, std::uint64_t> ids_;
+};
+
+template <typename T>
+auto At(const duckdb::RecursiveUnifiedVectorFormat& format, duckdb::idx_t index) {
+  return Physical<T>::Read(
+      duckdb::UnifiedVectorFormat::GetData<typename Physical<T>::Type>(format.unified)[index]);
+}
+
+/// Values of Spark types as variants.
+class ValueEncoder : private VariantBuilder {
+ public:
+  VariantBytes Run(const DataType& type, const duckdb::RecursiveUnifiedVectorFormat& format, duckdb::idx_t row) {
+    VariantBytes out;
+    Append(type, format, row, out.value);
+    out.metadata = Metadata();
+    return out;
+  }
+
+ private:
+  void Append(const DataType& type, const duckdb::RecursiveUnifiedVectorFormat& format, duckdb::idx_t row,
+              std::string& out) {
+    const duckdb::idx_t index = format.unified.sel->get_index(row);
+    if (type.Is(TypeKind::kVoid) || !format.unified.validity.RowIsValid(index)) {
+      out.push_back(Header(kPrimitiveNull));
+      return;
+    }
+    const auto plain = [&](int primitive, std::uint64_t bits, std::size_t bytes) {
+      out.push_back(Header(primitive));
+      Put(out, bits, bytes);
+    };
+    switch (type.kind()) {
+      case TypeKind::kBoolean:
+        out.push_back(Header(At<bool>(format, index) ? kTrue : kFalse));
+        return;
+      case TypeKind::kByte:
+        return AppendWhole(At<std::int8_t>(format, index), out);
+      case TypeKind::kShort:
+        return AppendWhole(At<std::int16_t>(format, index), out);
+      case TypeKind::kInt:
+        return AppendWhole(At<std::int32_t>(format, index), out);
+      case TypeKind::kLong:
+        return AppendWhole(At<std::int64_t>(format, index), out);
+      case TypeKind::kFloat: {
+        const float value = At<float>(format, index);
+        std::uint32_t bits;
+        std::memcpy(&bits, &value, sizeof(bits));
+        return plain(kPrimitiveFloat, bits, 4);
+      }
+      case TypeKind::kDouble:
+        return AppendReal(At<double>(format, index), out);
+      case TypeKind::kDecimal:
+        return AppendDecimal(WithDecimalCarrier(type.precision(),
+                                                [&](auto zero) -> types::Int128 {
+                                                  return At<decltype(zero)>(format, index);
+                                                }),
+                             type.scale(), out);
+      case TypeKind::kDate:
+        return plain(kPrimitiveDate, static_cast<std::uint64_t>(std::int64_t{At<std::int32_t>(format, index)}), 4);
+      case TypeKind::kTimestamp:
+        return plain(kPrimitiveTimestamp, static_cast<std::uint64_t>(At<std::int64_t>(format, index)), 8);
+      case TypeKind::kTimestampNtz:
+        return plain(kPrimitiveTimestampNtz, static_cast<std::uint64_t>(At<std::int64_t>(format, index)), 8);
+      case TypeKind::kString:
+      case TypeKind::kChar:
+      case TypeKind::kVarchar:
+        return AppendText(At<Str>(format, index), out);
+      case TypeKind::kBinary: {
+        const Str bytes = At<Str>(format, index);
+        plain(kPrimitiveBinary, bytes.size(), 4);
+        out += bytes;
+        return;
+      }
+      case TypeKind::kArray: {
+        const auto entry = duckdb::UnifiedVectorFormat::GetData<duckdb::list_entry_t>(format.unified)[index];
+        std::vector<std::string> items(entry.length);
+        for (duckdb::idx_t i = 0; i < entry.length; ++i) {
+          Append(type.element(), format.children[0], entry.offset + i, items[i]);
+        }
+        return AppendItems(items, out);
+      }
+      case TypeKind::kMap: {
+        const auto entry = duckdb::UnifiedVectorFormat::GetData<duckdb::list_entry_t>(format.unified)[index];
+        const auto& pairs = format.children[0];
+        std::vector<Member> members;
+        for (duckdb::idx_t i = 0; i < entry.length; ++i) {
+          const duckdb::idx_t at = pairs.unified.sel->get_index(entry.offset + i);
+          const duckdb::idx_t key = pairs.children[0].unified.sel->get_index(at);
+          Member member{std::string(At<Str>(pairs.children[0], key)), 0, {}};
+          member.id = IdOf(member.name);
+          Append(type.value(), pairs.children[1], at, member.value);
+          members.push_back(std::move(member));
+        }
+        return AppendMembers(std::move(members), out);
+      }
+      case TypeKind::kStruct: {
+        std::vector<Member> members;
+        for (std::size_t i = 0; i < type.fields().size(); ++i) {
+          Member member{type.fields()[i].name, 0, {}};
+          member.id = IdOf(member.name);
+          Append(type.fields()[i].type, format.children[i], index, member.value);
+          members.push_back(std::move(member));
+        }
+        return AppendMembers(std::move(members), out);
+      }
+      default:
+        ThrowRowError(Error::Unsupported("a value of type " + type.Sql() + " as VARIANT"));
+    }
+  }
 };
 
 }  // namespace
 
 std::string VariantView::Schema() const { return TextOf(ShapeOf(*this)); }
+
+VariantShape VariantView::ShapeOfValue() const { return ShapeOf(*this); }
+
+VariantShape MergeShapes(const VariantShape& a, const VariantShape& b) { return Merge(a, b); }
+
+std::string ShapeText(const VariantShape& shape) { return TextOf(shape); }
+
+VariantBytes VariantFromValue(const DataType& type, const duckdb::RecursiveUnifiedVectorFormat& format,
+                              duckdb::idx_t row) {
+  return ValueEncoder().Run(type, format, row);
+}
 
 std::optional<VariantBytes> VariantFromJson(std::string_view json) {
   JsonOptions options;

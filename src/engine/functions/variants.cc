@@ -5,6 +5,7 @@
 #include "base/bytes.h"
 #include "base/json.h"
 #include "engine/carriers_internal.h"
+#include "engine/functions/aggregates_internal.h"
 #include "engine/functions/rows_internal.h"
 #include "engine/functions/tables_internal.h"
 #include "engine/functions/variant_internal.h"
@@ -466,6 +467,66 @@ Result<Caster> MakeVariantCaster(const DataType& to, plan::CastMode mode, std::s
   });
 }
 
+Caster MakeToVariantCaster(const DataType& from) {
+  return [from](Vector& in, idx_t count, Vector& out) {
+    in.Flatten(count);
+    duckdb::RecursiveUnifiedVectorFormat format;
+    Vector::RecursiveToUnifiedFormat(in, count, format);
+    for (idx_t row = 0; row < count; ++row) {
+      if (!format.unified.validity.RowIsValid(format.unified.sel->get_index(row))) {
+        FlatVector::SetNull(out, row, true);
+        continue;
+      }
+      const VariantBytes bytes = VariantFromValue(from, format, row);
+      PutVariant(out, row, bytes.value, bytes.metadata);
+    }
+  };
+}
+
+namespace {
+
+Result<Kernel> MakeToVariant(const ScalarSite& site) {
+  Caster caster = MakeToVariantCaster(site.ArgumentType(0));
+  return Kernel([caster](DataChunk& args, Vector& result) {
+    result.SetVectorType(VectorType::FLAT_VECTOR);
+    caster(args.data[0], args.size(), result);
+  });
+}
+
+/// schema_of_variant_agg: the schema that all values have in common.
+struct SchemaAggregate {
+  struct State {
+    VariantShape shape;
+  };
+  static void Step(State& state, const Inputs& inputs, idx_t row, const AggregateData&) {
+    const duckdb::Value value = inputs.Value(0, row);
+    if (value.IsNull()) {
+      return;
+    }
+    const auto& parts = duckdb::StructValue::GetChildren(value);
+    const std::string bytes = duckdb::StringValue::Get(parts[0]);
+    const std::string metadata = duckdb::StringValue::Get(parts[1]);
+    state.shape = MergeShapes(state.shape, VariantView(bytes, metadata).ShapeOfValue());
+  }
+  static void Merge(const State& from, State& into, const AggregateData&) {
+    into.shape = MergeShapes(into.shape, from.shape);
+  }
+  static void Finish(State& state, Vector& result, idx_t row, const AggregateData&) {
+    FinishValue<Str>(result, row, ShapeText(state.shape));
+  }
+};
+
+Result<AggregateImplementation> MakeSchemaAggregate(const AggregateSite& site) {
+  return RowAggregate<SchemaAggregate>::Make(site);
+}
+
+}  // namespace
+
+const AggregateTable& VariantAggregates() {
+  static const AggregateTable table = {{"spark_schema_of_variant_agg", MakeSchemaAggregate}};
+  return table;
+}
+
 const ScalarTable& VariantKernels() {
   static const ScalarTable table = {
       {"spark_parse_json", Nulls::kPropagate, MakeParseJson},
@@ -474,6 +535,7 @@ const ScalarTable& VariantKernels() {
       {"spark_variant_to_json", Nulls::kPropagate, MakeText<false>},
       {"spark_schema_of_variant", Nulls::kPropagate, MakeText<true>},
       {"spark_variant_explode", Nulls::kOwn, MakeExplode},
+      {"spark_to_variant_object", Nulls::kPropagate, MakeToVariant},
   };
   return table;
 }

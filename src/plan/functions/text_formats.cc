@@ -182,8 +182,6 @@ Result<ExprPtr> BuildToJson(Call& call) {
 
 // --------------------------------------------------------------------------------------------- inference of schemas
 
-DataType InferJsonType(const Json& value, bool primitives_as_string, bool prefers_decimal);
-
 DataType MergeTypes(const DataType& a, const DataType& b) {
   if (a == b || b.Is(TypeKind::kVoid)) {
     return a;
@@ -221,54 +219,154 @@ DataType MergeTypes(const DataType& a, const DataType& b) {
   return DataType::String();
 }
 
-DataType InferJsonType(const Json& value, bool primitives_as_string, bool prefers_decimal) {
-  if (value.is_null()) {
-    return DataType::Void();
+/// Infers the type of one JSON text. Numbers are judged by their digits.
+class JsonInference {
+ public:
+  JsonInference(std::string_view text, bool primitives_as_string, bool prefers_decimal)
+      : text_(text), primitives_as_string_(primitives_as_string), prefers_decimal_(prefers_decimal) {}
+
+  std::optional<DataType> Run() {
+    auto type = Value(0);
+    Skip();
+    return at_ == text_.size() ? type : std::nullopt;
   }
-  if (value.is_object()) {
+
+ private:
+  void Skip() {
+    while (at_ < text_.size() && std::string_view(" \t\r\n").find(text_[at_]) != std::string_view::npos) {
+      ++at_;
+    }
+  }
+  bool Accept(char c) {
+    Skip();
+    if (at_ < text_.size() && text_[at_] == c) {
+      ++at_;
+      return true;
+    }
+    return false;
+  }
+
+  std::optional<std::string> Text() {
+    const std::size_t start = at_;
+    const char quote = text_[at_++];
+    while (at_ < text_.size() && text_[at_] != quote) {
+      at_ += text_[at_] == '\\' ? 2 : 1;
+    }
+    if (at_ >= text_.size()) {
+      return std::nullopt;
+    }
+    ++at_;
+    std::string raw(text_.substr(start, at_ - start));
+    if (quote == '"') {
+      auto parsed = Json::Parse(raw);
+      return parsed.ok() ? std::optional<std::string>(parsed->AsString()) : std::nullopt;
+    }
+    return raw.substr(1, raw.size() - 2);
+  }
+
+  std::optional<DataType> Value(int depth) {
+    Skip();
+    if (at_ >= text_.size() || depth > 1000) {
+      return std::nullopt;
+    }
+    const char c = text_[at_];
+    if (c == '{') {
+      return Object(depth);
+    }
+    if (c == '[') {
+      ++at_;
+      DataType element;
+      if (Accept(']')) {
+        return DataType::Array(element);
+      }
+      do {
+        const auto item = Value(depth + 1);
+        if (!item) {
+          return std::nullopt;
+        }
+        element = MergeTypes(element, *item);
+      } while (Accept(','));
+      return Accept(']') ? std::optional<DataType>(DataType::Array(element)) : std::nullopt;
+    }
+    if (c == '"' || c == '\'') {
+      return Text() ? std::optional<DataType>(DataType::String()) : std::nullopt;
+    }
+    std::size_t end = at_;
+    while (end < text_.size() && std::string_view(",]} \t\r\n").find(text_[end]) == std::string_view::npos) {
+      ++end;
+    }
+    const std::string word(text_.substr(at_, end - at_));
+    at_ = end;
+    if (word == "null") {
+      return DataType::Void();
+    }
+    if (word == "true" || word == "false") {
+      return primitives_as_string_ ? DataType::String() : DataType::Boolean();
+    }
+    return Number(word);
+  }
+
+  std::optional<DataType> Number(const std::string& word) const {
+    auto decimal = types::DecimalFromString(word);
+    char* end = nullptr;
+    (void)std::strtod(word.c_str(), &end);
+    if (word.empty() || end != word.c_str() + word.size() || std::string_view("-0123456789").find(word[0]) == std::string_view::npos) {
+      return std::nullopt;
+    }
+    if (primitives_as_string_) {
+      return DataType::String();
+    }
+    const bool whole = word.find_first_of(".eE") == std::string::npos;
+    std::int64_t value = 0;
+    const auto parsed = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (whole && parsed.ec == std::errc()) {
+      return DataType::Long();
+    }
+    if (decimal.ok() && (whole || prefers_decimal_)) {
+      Int128 unscaled = decimal->first < 0 ? -decimal->first : decimal->first;
+      int digits = 0;
+      for (; unscaled != 0; unscaled /= 10) {
+        ++digits;
+      }
+      return DataType::Decimal(std::max({digits, decimal->second, 1}), decimal->second);
+    }
+    return DataType::Double();
+  }
+
+  std::optional<DataType> Object(int depth) {
+    ++at_;
     std::vector<StructField> fields;
-    for (const auto& [name, member] : value.fields()) {
-      fields.push_back({name, InferJsonType(member, primitives_as_string, prefers_decimal), true, Json()});
+    if (Accept('}')) {
+      return DataType::Struct({});
+    }
+    do {
+      Skip();
+      if (at_ >= text_.size() || (text_[at_] != '"' && text_[at_] != '\'')) {
+        return std::nullopt;
+      }
+      auto name = Text();
+      if (!name || !Accept(':')) {
+        return std::nullopt;
+      }
+      const auto type = Value(depth + 1);
+      if (!type) {
+        return std::nullopt;
+      }
+      fields.push_back({std::move(*name), *type, true, Json()});
+    } while (Accept(','));
+    if (!Accept('}')) {
+      return std::nullopt;
     }
     std::sort(fields.begin(), fields.end(), [](const auto& x, const auto& y) { return x.name < y.name; });
     return DataType::Struct(std::move(fields));
   }
-  if (value.is_array()) {
-    DataType element;
-    for (const Json& item : value.items()) {
-      element = MergeTypes(element, InferJsonType(item, primitives_as_string, prefers_decimal));
-    }
-    return DataType::Array(element);
-  }
-  if (primitives_as_string || value.is_string()) {
-    return DataType::String();
-  }
-  if (value.is_bool()) {
-    return DataType::Boolean();
-  }
-  if (value.is_int()) {
-    return DataType::Long();
-  }
-  // The number's own text tells a large integer from a fraction.
-  const std::string text = value.Dump();
-  const std::size_t digits = text.size() - (text.starts_with('-') ? 1 : 0);
-  const bool whole = text.find_first_of(".eE") == std::string::npos;
-  if (whole && digits <= 38) {
-    return DataType::Decimal(static_cast<int>(digits), 0);
-  }
-  if (prefers_decimal) {
-    auto decimal = types::DecimalFromString(text);
-    if (decimal.ok()) {
-      std::string plain = types::DecimalToString(decimal->first, decimal->second);
-      int precision = 0;
-      for (char c : plain) {
-        precision += c >= '0' && c <= '9' ? 1 : 0;
-      }
-      return DataType::Decimal(std::min(38, std::max(precision, decimal->second)), decimal->second);
-    }
-  }
-  return DataType::Double();
-}
+
+  using Int128 = types::Int128;
+  std::string_view text_;
+  std::size_t at_ = 0;
+  bool primitives_as_string_;
+  bool prefers_decimal_;
+};
 
 /// Nothing known becomes a string; empty structs vanish.
 std::optional<DataType> Canonical(const DataType& type) {
@@ -322,11 +420,10 @@ Result<ExprPtr> BuildSchemaOfJson(Call& call) {
     const std::string* value = FindOption(options, name);
     return value != nullptr && EqualsIgnoreAsciiCase(*value, "true");
   };
-  auto json = Json::Parse(text);
+  const auto inferred = JsonInference(text, flag("primitivesAsString"), flag("prefersDecimal")).Run();
   DataType type = DataType::String();
-  if (json.ok()) {
-    type = Canonical(InferJsonType(*json, flag("primitivesAsString"), flag("prefersDecimal")))
-               .value_or(DataType::Struct({}));
+  if (inferred) {
+    type = Canonical(*inferred).value_or(DataType::Struct({}));
   }
   return Shown(call, MakeLiteral(Value(type.Sql()), DataType::String()), "schema_of_json(" + call.shown[0] + ")");
 }

@@ -65,6 +65,19 @@ Result<ExprPtr> BuildSchemaOfVariant(Call& call) {
   return Shown(call, call.Make("spark_schema_of_variant", DataType::String(), nullable), display);
 }
 
+Result<ExprPtr> BuildToVariantObject(Call& call) {
+  if (!call.type(0).IsNested()) {
+    return call.Mismatch("CAST_WITHOUT_SUGGESTION",
+                         "cannot cast \"" + call.type(0).Sql() + "\" to \"VARIANT\" with `to_variant_object`.");
+  }
+  return call.Make("spark_to_variant_object", DataType::Variant(), call.args[0]->nullable, true);
+}
+
+Result<ExprPtr> BuildSchemaOfVariantAgg(Call& call) {
+  FLEUVE_TRY(NeedVariant(call, 0));
+  return call.Aggregate("spark_schema_of_variant_agg", DataType::String(), false);
+}
+
 }  // namespace
 
 const Table& VariantFunctions() {
@@ -75,6 +88,8 @@ const Table& VariantFunctions() {
       Scalar("try_variant_get", 2, 3, BuildVariantGet),
       Scalar("is_variant_null", 1, 1, BuildIsVariantNull),
       Scalar("schema_of_variant", 1, 1, BuildSchemaOfVariant),
+      Scalar("to_variant_object", 1, 1, BuildToVariantObject),
+      Agg("schema_of_variant_agg", 1, 1, BuildSchemaOfVariantAgg),
   };
   return table;
 }
