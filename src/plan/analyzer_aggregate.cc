@@ -187,6 +187,12 @@ Result<PlanPtr> Analyzer::MakeAggregate(PlanPtr input, const AggregateParts& par
     }
   } else {
     keys = parts.grouping;
+    for (ExprPtr& key : keys) {
+      if (key->type.Is(TypeKind::kMap)) {
+        // Maps with the same entries are one group, in whatever order they come.
+        key = WithDisplay(MakeCall("spark_map_sort", {key}, key->type, key->nullable), key->display);
+      }
+    }
     for (const ExprPtr& expr : parts.grouping) {
       Attribute attribute;
       if (expr->kind == ExprKind::kAttribute && !expr->is_outer) {

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "engine/functions/aggregates_internal.h"
 #include "engine/functions/tables_internal.h"
 
@@ -191,6 +193,47 @@ Result<Kernel> MakeElement(const ScalarSite& site) {
   });
 }
 
+/// Maps with their entries in the order of the keys.
+Result<Kernel> MakeMapSort(const ScalarSite&) {
+  return Kernel([](duckdb::DataChunk& args, duckdb::Vector& result) {
+    Column maps(args.data[0], args.size());
+    auto* entries = maps.Data<duckdb::list_entry_t>();
+    auto& keys = duckdb::MapVector::GetKeys(args.data[0]);
+    auto& values = duckdb::MapVector::GetValues(args.data[0]);
+    result.SetVectorType(duckdb::VectorType::FLAT_VECTOR);
+    auto* out = duckdb::FlatVector::GetData<duckdb::list_entry_t>(result);
+    std::vector<duckdb::idx_t> order;
+    for (duckdb::idx_t row = 0; row < args.size(); ++row) {
+      if (maps.IsNull(row)) {
+        duckdb::FlatVector::SetNull(result, row, true);
+        continue;
+      }
+      const auto& entry = entries[maps.Index(row)];
+      std::vector<std::pair<duckdb::Value, duckdb::idx_t>> sorted;
+      for (duckdb::idx_t i = 0; i < entry.length; ++i) {
+        sorted.emplace_back(keys.GetValue(entry.offset + i), entry.offset + i);
+      }
+      std::stable_sort(sorted.begin(), sorted.end(),
+                       [](const auto& a, const auto& b) { return CompareValues(a.first, b.first) < 0; });
+      out[row] = duckdb::list_entry_t(order.size(), entry.length);
+      for (const auto& [key, at] : sorted) {
+        order.push_back(at);
+      }
+    }
+    duckdb::ListVector::Reserve(result, order.size());
+    duckdb::ListVector::SetListSize(result, order.size());
+    if (order.empty()) {
+      return;
+    }
+    duckdb::SelectionVector selection(order.size());
+    for (duckdb::idx_t i = 0; i < order.size(); ++i) {
+      selection.set_index(i, order[i]);
+    }
+    duckdb::VectorOperations::Copy(keys, duckdb::MapVector::GetKeys(result), selection, order.size(), 0, 0);
+    duckdb::VectorOperations::Copy(values, duckdb::MapVector::GetValues(result), selection, order.size(), 0, 0);
+  });
+}
+
 }  // namespace
 
 const ScalarTable& NestedKernels() {
@@ -198,6 +241,7 @@ const ScalarTable& NestedKernels() {
       {"spark_struct", Nulls::kOwn, MakeStruct},
       {"spark_array", Nulls::kOwn, MakeArray},
       {"spark_map", Nulls::kOwn, MakeMap},
+      {"spark_map_sort", Nulls::kPropagate, MakeMapSort},
       {"spark_element", Nulls::kPropagate, MakeElement},
   };
   return table;
