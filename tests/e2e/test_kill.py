@@ -211,7 +211,7 @@ def test_sigterm_ends_between_batches(folder):
     for number in range(1, 6):
         write_rows(root + "/in", number)
     began = time.time()
-    assert server.stop() == 0
+    assert server.stop() == 0, open(server.log_path).read()[-3000:]
     assert time.time() - began < 5
     check_checkpoint(root + "/cp")
     offsets = {n for n in os.listdir(root + "/cp/offsets") if n.isdigit()}
