@@ -276,7 +276,7 @@ Result<ExprPtr> BuildExtract(Call& call) {
 
 Result<void> ToDays(Call& call, std::size_t i) {
   const DataType& type = call.type(i);
-  if (type.Is(TypeKind::kVoid)) {
+  if (type.Is(TypeKind::kVoid) || (type.IsString() && !call.ansi())) {
     return call.Cast(i, DataType::Int());
   }
   if (!type.Is(TypeKind::kInt) && !type.Is(TypeKind::kShort) && !type.Is(TypeKind::kByte)) {
