@@ -123,11 +123,8 @@ Result<types::DataType> ParseColumnList(std::string_view text, const ParserOptio
 }
 
 Result<types::DataType> ParseSchema(std::string_view text, const ParserOptions& options) {
-  auto columns = ParseColumnList(text, options);
-  if (columns.ok()) {
-    return columns;
-  }
-  return ParseDataType(text, options);
+  auto type = ParseDataType(text, options);
+  return type.ok() ? std::move(type) : ParseColumnList(text, options);
 }
 
 Result<std::vector<std::string>> ParseMultipartName(std::string_view text) {

@@ -73,7 +73,7 @@ Result<types::DataType> ParseDataType(std::string_view text, const ParserOptions
 /// `a INT, b STRING NOT NULL COMMENT 'x'`: gives a struct.
 Result<types::DataType> ParseColumnList(std::string_view text, const ParserOptions& options = {});
 
-/// A column list or one type (as `from_json` and `schema("...")` take it).
+/// One type or a column list (as `schema("...")` takes it); the error is that of the column list.
 Result<types::DataType> ParseSchema(std::string_view text, const ParserOptions& options = {});
 
 /// `catalog.database.table` with backticks: the parts without quotes, one to any number.

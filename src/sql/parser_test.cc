@@ -223,7 +223,9 @@ TEST(Names, TypesAndColumnLists) {
   EXPECT_EQ(ParseMultipartName("a.`b.c`.d")->at(1), "b.c");
   EXPECT_EQ(ParseDataType("map<string, array<struct<a: int, `b c` decimal(10,2)>>>")->SimpleString(),
             "map<string,array<struct<a:int,b c:decimal(10,2)>>>");
-  EXPECT_EQ(ParseSchema("a NOSUCHTYPE").error().condition(), "PARSE_SYNTAX_ERROR");
+  EXPECT_EQ(ParseSchema("a NOSUCHTYPE").error().condition(), "UNSUPPORTED_DATATYPE");
+  EXPECT_EQ(ParseSchema("a INT b INT").error().condition(), "PARSE_SYNTAX_ERROR");
+  EXPECT_EQ(ParseDataType("a NOSUCHTYPE").error().condition(), "PARSE_SYNTAX_ERROR");
   EXPECT_EQ(ParseDataType("NOSUCHTYPE").error().condition(), "UNSUPPORTED_DATATYPE");
   EXPECT_EQ(ParseColumnList("a INT NOT NULL, b STRING COMMENT 'x'")->fields().size(), 2U);
   EXPECT_EQ(ParseDurationMicros("interval 1 day 2 hours").value(), 26LL * 3600 * 1'000'000);

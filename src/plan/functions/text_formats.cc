@@ -103,7 +103,8 @@ Result<DataType> SchemaFromText(const Call& call, const std::string& text) {
       return DataType::FromJson(*json);
     }
   }
-  return sql::ParseSchema(text, options);
+  auto columns = sql::ParseColumnList(text, options);
+  return columns.ok() ? std::move(columns) : sql::ParseDataType(text, options);
 }
 
 Result<DataType> SchemaOf(Call& call, std::size_t i) {
