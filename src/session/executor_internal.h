@@ -75,6 +75,9 @@ class Executor {
   /// The text of show().
   Result<std::string> ShowText(const plan::PlanPtr& plan, std::int64_t rows, std::int64_t truncate, bool vertical);
 
+  /// kCancelled once the operation shall end.
+  Result<void> CheckCancelled() const { return token_ == nullptr ? Result<void>() : token_->Check(); }
+
   // statement.cc: one SQL statement that is no query.
   Result<RowsResult> RunStatement(const pb::Command& command, SessionResolver& resolver);
 

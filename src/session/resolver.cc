@@ -631,6 +631,10 @@ Result<std::optional<plan::SessionVariable>> SessionResolver::ResolveVariable(co
   const bool qualified = parts.size() == 1 || (parts.size() == 2 && EqualsIgnoreAsciiCase(parts[0], "session")) ||
                          (parts.size() == 3 && EqualsIgnoreAsciiCase(parts[0], "system") &&
                           EqualsIgnoreAsciiCase(parts[1], "session"));
+  if (!qualified && parts.size() == 2) {
+    // A column of the row that a FOR loop of a script is at.
+    return state_.FindVariable(parts[0] + "." + parts[1]);
+  }
   return qualified ? state_.FindVariable(parts.back()) : std::optional<plan::SessionVariable>();
 }
 

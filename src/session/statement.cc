@@ -3,6 +3,7 @@
 #include "plan/analyzer.h"
 #include "session/executor_internal.h"
 #include "session/plan_text_internal.h"
+#include "session/script_internal.h"
 #include "session/statement_internal.h"
 #include "session/table_plans_internal.h"
 #include "types/time_zone.h"
@@ -272,7 +273,7 @@ Result<RowsResult> Executor::RunStatement(const pb::Command& command, SessionRes
     case pb::Command::kRepairTable:
       return Error::Unsupported("MSCK REPAIR TABLE");
     case pb::Command::kScript:
-      return Error::Unsupported("SQL scripts (BEGIN ... END)");
+      return RunScript(command.script(), *this, state_, resolver);
     case pb::Command::kReorg:
       return Error::Unsupported("REORG TABLE");
     case pb::Command::kCall:
