@@ -406,7 +406,8 @@ ParsedPtr Translator::CastExpr(const plan::ExprPtr& expr) {
   const auto& from = child->type;
   const auto& to = expr->type;
   if (from.Is(TypeKind::kVoid)) {
-    return Constant(duckdb::Value(CarrierType(to)));
+    // What can fail (raise_error) must be run although its value is known to be NULL.
+    return child->can_fail || !child->deterministic ? OwnCall(expr) : Constant(duckdb::Value(CarrierType(to)));
   }
   if (SameValues(from, to)) {
     return Expr(child);

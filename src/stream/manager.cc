@@ -19,6 +19,7 @@ namespace fleuve::stream {
 namespace {
 
 constexpr std::int64_t kKeepEndedMs = 3600 * 1000;
+constexpr std::size_t kKeepEnded = 200;
 
 /// Delivers events to listeners, one at a time, in the order they came. Its thread starts with the first event that has
 /// somebody to hear it.
@@ -299,6 +300,9 @@ class ManagerImpl final : public Manager {
     std::erase_if(registry.ended, [&](const auto& ended) {
       return ended.get() != query.get() && ended->ended_at_ms() != 0 && now - ended->ended_at_ms() > kKeepEndedMs;
     });
+    if (registry.ended.size() > kKeepEnded) {
+      registry.ended.erase(registry.ended.begin());
+    }
     auto& session = registry.sessions[query->session_key()];
     session.any_ended = true;
     if (auto failure = query->failure()) {

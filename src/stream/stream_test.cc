@@ -266,8 +266,8 @@ TEST(PowerCutTest, EveryStepOfTheCommitOrder) {
         if (power_cut) {
           memory->PowerCut();
         }
-        memory->DeleteAll("/cp/fleuve/lock").IgnoreBecause("the dead process's lock");
-        memory->Delete("/cp/fleuve/lock").IgnoreBecause("the dead process's lock");
+        memory->DeleteAll("/cp/.fleuve/lock").IgnoreBecause("the dead process's lock");
+        memory->Delete("/cp/.fleuve/lock").IgnoreBecause("the dead process's lock");
         available->store(5);
         const std::string when = std::string(power_cut ? "power cut " : "killed ") + (after ? "after" : "before") +
                                  " call " + std::to_string(die_at);
@@ -299,7 +299,7 @@ TEST(RecoveryTest, SinkAheadOfARestoredCheckpointIsFollowed) {
   for (const auto& [path, text] : copy) {
     ASSERT_TRUE(memory->Put(path, text, storage::PutMode::kOverwrite).ok());
   }
-  memory->Delete("/cp/fleuve/lock").IgnoreBecause("not part of the copy");
+  memory->Delete("/cp/.fleuve/lock").IgnoreBecause("not part of the copy");
   available->store(6);
   Started run = StartQuery(memory, available, kAvailableNow);
   ASSERT_TRUE(run.query) << run.start_error->ToString();

@@ -11,10 +11,13 @@ namespace {
 /// Commits that the backlog of one progress record may read for the first time.
 constexpr std::int64_t kBacklogCommits = 10000;
 
-bool IsCommitFile(const std::string& path) {
+/// The version of a commit file; -1 for every other name.
+std::int64_t VersionOfFile(const std::string& path) {
   const std::string name = path.substr(path.rfind('/') + 1);
-  return name.size() == 25 && name.ends_with(".json") &&
-         name.find_first_not_of("0123456789") == 20;
+  if (name.size() != 25 || !name.ends_with(".json") || name.find_first_not_of("0123456789") != 20) {
+    return -1;
+  }
+  return std::stoll(name.substr(0, 20));
 }
 
 }  // namespace
@@ -112,7 +115,7 @@ Result<DeltaSource::Start> DeltaSource::ResolveStart(std::int64_t latest) {
 Result<void> DeltaSource::RecordStart(const Start& start) {
   Json text;
   text.Set("reservoirId", table_id_).Set("version", start.version).Set("isSnapshot", start.is_snapshot);
-  const std::string folder = context_.checkpoint.path + "/fleuve";
+  const std::string folder = context_.checkpoint.path + "/.fleuve";
   const std::string path = folder + "/delta-start-" + std::to_string(context_.index);
   FLEUVE_TRY(context_.checkpoint.store->Put(path, text.Dump(), storage::PutMode::kOverwrite));
   records_.files.push_back(path);
@@ -122,7 +125,7 @@ Result<void> DeltaSource::RecordStart(const Start& start) {
 }
 
 Result<std::optional<DeltaSource::Start>> DeltaSource::ReadRecordedStart() {
-  const std::string path = context_.checkpoint.path + "/fleuve/delta-start-" + std::to_string(context_.index);
+  const std::string path = context_.checkpoint.path + "/.fleuve/delta-start-" + std::to_string(context_.index);
   auto text = context_.checkpoint.store->Get(path);
   if (!text.ok()) {
     if (text.error().kind() == ErrorKind::kNotFound) {
@@ -315,7 +318,16 @@ Result<BatchInput> DeltaSource::Read(const std::optional<Offset>& start, const O
   FLEUVE_ASSIGN(plan::FileScan scan, dl::MakeScan(metadata_));
   scan.session_zone = context_.config.session_zone;
   std::int64_t rows = 0;
+  const auto ignore = context_.config.conf ? context_.config.conf("spark.sql.files.ignoreMissingFiles") : std::nullopt;
+  const bool ignore_missing = ignore && AsciiLower(*ignore) == "true";
   for (const dl::AddFile* file : files) {
+    if (ignore_missing) {
+      FLEUVE_ASSIGN(const std::string path, dl::AbsolutePath(log_->location(), file->path));
+      if (const auto head = log_->location().store->Head(path);
+          !head.ok() && head.error().kind() == ErrorKind::kNotFound) {
+        continue;
+      }
+    }
     FLEUVE_ASSIGN(plan::ScanFile one, dl::MakeScanFile(scan, metadata_, *file, log_->location()));
     const std::int64_t count = dl::NumRecords(*file);
     rows = rows < 0 || count < 0 ? -1 : rows + count - (one.deleted_rows ? one.deleted_rows->count() : 0);
@@ -392,16 +404,17 @@ void DeltaSource::CountBacklog(const DeltaOffset& end) {
   backlog_files_ = files;
   backlog_bytes_ = bytes;
   backlog_known_ = true;
+  had_backlog_ = had_backlog_ || files > 0;
 }
 
 std::map<std::string, std::string> DeltaSource::Metrics(const std::optional<Offset>&) {
-  if (!backlog_known_) {
+  if (!backlog_known_ || !(had_backlog_ || options_.has_limit)) {
     return {};
   }
   return {{"numFilesOutstanding", std::to_string(backlog_files_)},
           {"numBytesOutstanding", std::to_string(backlog_bytes_)},
           {"numNewListedFiles", std::to_string(newly_listed_)},
-          {"backlogEndOffset", std::to_string(latest_known_)}};
+          {"backlogEndOffset", std::to_string(latest_known_.load())}};
 }
 
 bool DeltaSource::SetDataListener(std::function<void()> callback) {
@@ -413,14 +426,22 @@ bool DeltaSource::SetDataListener(std::function<void()> callback) {
   if (!callback) {
     return false;
   }
-  listener_key_ = log_->AddCommitListener([callback](std::int64_t) { callback(); });
+  // A commit is told twice (by this process and by the system) and is looked for once.
+  const auto heard = [this, callback](std::int64_t version) {
+    if (version > latest_known_.load()) {
+      callback();
+    }
+  };
+  listener_key_ = log_->AddCommitListener(heard);
   if (!log_->location().store->is_local()) {
     // Only this process sees the store: its own commits are all there are.
     return true;
   }
-  watch_ = WatchFolder(log_->location().path + "/_delta_log", /*recursive=*/false, [callback](const FolderEvent& event) {
-    if (event.path.empty() || IsCommitFile(event.path)) {
+  watch_ = WatchFolder(log_->location().path + "/_delta_log", /*recursive=*/false, [heard, callback](const FolderEvent& event) {
+    if (event.path.empty()) {
       callback();
+    } else {
+      heard(VersionOfFile(event.path));
     }
   });
   return watch_ != nullptr;

@@ -3,6 +3,7 @@
 /// \file
 /// The Delta source's parts: options, offsets, what one version holds, schema rules, the source itself.
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -54,6 +55,8 @@ struct DeltaSourceOptions {
   bool ignore_changes = false;
   bool skip_change_commits = false;
   bool fail_on_data_loss = true;
+  /// maxFilesPerTrigger or maxBytesPerTrigger was given.
+  bool has_limit = false;
   std::shared_ptr<const types::JavaRegex> exclude;
   bool has_start() const { return start_at_latest || starting_version || starting_timestamp; }
 };
@@ -170,11 +173,13 @@ class DeltaSource final : public Source {
   std::map<std::int64_t, std::shared_ptr<const VersionFiles>> commits_;
 
   // Backlog, for progress.
-  std::int64_t latest_known_ = -1;
+  std::atomic<std::int64_t> latest_known_{-1};
   std::int64_t listed_up_to_ = -1;
   bool snapshot_listed_ = false;
   std::int64_t newly_listed_ = 0;
   bool backlog_known_ = false;
+  /// A batch of this run left something behind, or the user set a limit: only then progress tells of a backlog.
+  bool had_backlog_ = false;
   std::int64_t backlog_files_ = 0;
   std::int64_t backlog_bytes_ = 0;
 

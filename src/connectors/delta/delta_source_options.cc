@@ -81,6 +81,7 @@ Result<DeltaSourceOptions> ParseDeltaSourceOptions(const plan::Options& options)
     }
     parsed.max_bytes = bytes;
     parsed.max_files.reset();
+    parsed.has_limit = true;
   }
   if (const std::string* text = plan::FindOption(options, "maxFilesPerTrigger")) {
     std::int64_t files = 0;
@@ -88,6 +89,7 @@ Result<DeltaSourceOptions> ParseDeltaSourceOptions(const plan::Options& options)
       return IllegalOption(*text, "maxFilesPerTrigger", "must be a positive integer");
     }
     parsed.max_files = files;
+    parsed.has_limit = true;
   }
   if (const std::string* text = plan::FindOption(options, "startingVersion")) {
     std::int64_t version = 0;
