@@ -26,7 +26,8 @@ std::vector<std::string> PartsOf(const pb::Name& name) { return {name.parts().be
 Result<void> Executor::MakeTable(const TableTarget& target, const NewTable& table) {
   if (table.query != nullptr && table.query->is_streaming) {
     return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_3102",
-                 "Queries with streaming sources must be executed with writeStream.start();");
+                 "Queries with streaming sources must be executed with writeStream.start(), or from a streaming table or flow "
+                 "definition within a Spark Declarative Pipeline.;");
   }
   if (table.provider != "delta" && !connectors::files::IsFileFormat(table.provider)) {
     return UnknownProvider(table.provider, "tables");
@@ -176,6 +177,10 @@ Result<RowsResult> Executor::CreateTable(const pb::CreateTable& create, SessionR
   if (exists && !create.replace()) {
     if (create.if_not_exists()) {
       return Nothing();
+    }
+    if (!target.is_path && create.has_like() && target.provider == "delta") {
+      return Error(ErrorKind::kAlreadyExists, "DELTA_TABLE_ALREADY_EXISTS", "Table " + target.display + " already exists.")
+          .With("tableName", target.display);
     }
     if (!target.is_path) {
       return TableExists(target.display);

@@ -45,6 +45,74 @@ Result<tables::TableRef> Executor::DeltaTarget(const std::vector<std::string>& p
   return RefOf(target);
 }
 
+namespace {
+
+bool IsDefault(const sc::Expression& expression) {
+  if (!expression.has_extension()) {
+    return false;
+  }
+  const auto extension = pb::Unpack<pb::ExpressionExtension>(expression.extension());
+  return extension && extension->has_default_value();
+}
+
+/// The default of a column as an expression; NULL where it has none.
+sc::Expression DefaultOf(const types::Schema& schema, const std::string& column) {
+  sc::Expression expression;
+  const auto index = types::FieldIndex(schema, column);
+  const Json* text = index ? schema.fields()[*index].metadata.Find("CURRENT_DEFAULT") : nullptr;
+  if (text != nullptr && !text->AsString().empty()) {
+    expression.mutable_expression_string()->set_expression(text->AsString());
+  } else {
+    expression.mutable_literal()->mutable_null()->mutable_null();
+  }
+  return expression;
+}
+
+}  // namespace
+
+Result<std::optional<sc::Relation>> Executor::FillDefaults(const pb::Insert& insert, SessionResolver& resolver) {
+  if (!insert.query().has_extension()) {
+    return std::optional<sc::Relation>();
+  }
+  auto extension = pb::Unpack<pb::RelationExtension>(insert.query().extension());
+  if (!extension || !extension->has_inline_table()) {
+    return std::optional<sc::Relation>();
+  }
+  bool any = false;
+  for (const auto& row : extension->inline_table().rows()) {
+    for (const sc::Expression& value : row.values()) {
+      any = any || IsDefault(value);
+    }
+  }
+  if (!any) {
+    return std::optional<sc::Relation>();
+  }
+  FLEUVE_ASSIGN(const plan::PlanPtr leaf, TableLeaf(PartsOf(insert.table()), std::nullopt, resolver));
+  const types::Schema schema = plan::SchemaOf(*leaf);
+  std::vector<std::string> columns(insert.columns().begin(), insert.columns().end());
+  if (columns.empty()) {
+    for (const types::StructField& field : schema.fields()) {
+      bool fixed = false;
+      for (const auto& item : insert.partition().items()) {
+        fixed = fixed || (item.has_value() && EqualsIgnoreAsciiCase(item.column(), field.name));
+      }
+      if (!fixed) {
+        columns.push_back(field.name);
+      }
+    }
+  }
+  for (auto& row : *extension->mutable_inline_table()->mutable_rows()) {
+    for (int i = 0; i < row.values_size(); ++i) {
+      if (IsDefault(row.values(i)) && static_cast<std::size_t>(i) < columns.size()) {
+        *row.mutable_values(i) = DefaultOf(schema, columns[static_cast<std::size_t>(i)]);
+      }
+    }
+  }
+  sc::Relation relation = insert.query();
+  pb::Pack(*extension, relation.mutable_extension());
+  return std::optional<sc::Relation>(std::move(relation));
+}
+
 Result<RowsResult> Executor::Insert(const pb::Insert& insert, SessionResolver& resolver) {
   if (insert.has_directory()) {
     return Error::Unsupported("INSERT OVERWRITE DIRECTORY");
@@ -55,10 +123,12 @@ Result<RowsResult> Executor::Insert(const pb::Insert& insert, SessionResolver& r
   if (insert.if_not_exists()) {
     return Error::Unsupported("INSERT OVERWRITE ... IF NOT EXISTS");
   }
-  FLEUVE_ASSIGN(const plan::PlanPtr input, AnalyzeWith(resolver, insert.query()));
+  FLEUVE_ASSIGN(const std::optional<sc::Relation> filled, FillDefaults(insert, resolver));
+  FLEUVE_ASSIGN(const plan::PlanPtr input, AnalyzeWith(resolver, filled ? *filled : insert.query()));
   if (input->is_streaming) {
     return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_3102",
-                 "Queries with streaming sources must be executed with writeStream.start();");
+                 "Queries with streaming sources must be executed with writeStream.start(), or from a streaming table or flow "
+                 "definition within a Spark Declarative Pipeline.;");
   }
   std::vector<std::pair<std::string, std::optional<Value>>> partitions;
   for (const auto& item : insert.partition().items()) {
@@ -110,18 +180,22 @@ Result<RowsResult> Executor::Insert(const pb::Insert& insert, SessionResolver& r
 namespace {
 
 Result<std::vector<tables::Assignment>> AssignmentsOf(const google::protobuf::RepeatedPtrField<pb::Assignment>& list,
-                                                      const plan::PlanPtr& scope, SessionResolver& resolver) {
+                                                      const plan::PlanPtr& scope, const plan::PlanPtr& target,
+                                                      SessionResolver& resolver) {
   std::vector<tables::Assignment> assignments;
   for (const pb::Assignment& item : list) {
-    if (item.value().has_extension()) {
-      const auto extension = pb::Unpack<pb::ExpressionExtension>(item.value().extension());
-      if (extension && extension->has_default_value()) {
-        return Error::Unsupported("DEFAULT as a value in UPDATE and MERGE");
-      }
-    }
     tables::Assignment assignment;
     assignment.path = PartsOf(item.column());
-    FLEUVE_ASSIGN(assignment.value, plan::AnalyzeExpression(item.value(), scope, resolver));
+    if (IsDefault(item.value())) {
+      if (target == nullptr) {
+        return Error(ErrorKind::kInvalidArgument, "DELTA_MERGE_UNRESOLVED_EXPRESSION",
+                     "Cannot resolve DEFAULT in a MERGE clause.");
+      }
+      FLEUVE_ASSIGN(assignment.value,
+                    plan::AnalyzeExpression(DefaultOf(plan::SchemaOf(*target), assignment.path.back()), scope, resolver));
+    } else {
+      FLEUVE_ASSIGN(assignment.value, plan::AnalyzeExpression(item.value(), scope, resolver));
+    }
     assignments.push_back(std::move(assignment));
   }
   return assignments;
@@ -195,7 +269,7 @@ Result<RowsResult> Executor::ModifyStatement(const pb::Command& command, Session
   if (update.has_condition()) {
     FLEUVE_ASSIGN(condition, plan::AnalyzeExpression(update.condition(), leaf, resolver));
   }
-  FLEUVE_ASSIGN(auto assignments, AssignmentsOf(update.assignments(), leaf, resolver));
+  FLEUVE_ASSIGN(auto assignments, AssignmentsOf(update.assignments(), leaf, leaf, resolver));
   DropQualifier(&assignments, leaf);
   return tables::UpdateTable(context, table, leaf, assignments, condition);
 }
@@ -214,8 +288,36 @@ Result<T> OfMerge(Result<T> result) {
 
 }  // namespace
 
+namespace {
+
+/// Delta's own condition where a clause names a column that its rows do not have.
+Error MergeError(Error error) {
+  if (!error.condition().starts_with("UNRESOLVED_COLUMN")) {
+    return error;
+  }
+  std::string name;
+  for (const auto& [key, value] : error.parameters()) {
+    name = key == "objectName" ? value : name;
+  }
+  return Error(ErrorKind::kInvalidArgument, "DELTA_MERGE_UNRESOLVED_EXPRESSION",
+               "Cannot resolve " + name + " in a clause of MERGE: " + error.message())
+      .With("sqlExpr", name);
+}
+
+}  // namespace
+
 Result<RowsResult> Executor::Merge(const pb::Merge& merge, SessionResolver& resolver) {
+  auto outcome = MergeStatement(merge, resolver);
+  return outcome.ok() ? std::move(outcome) : Result<RowsResult>(MergeError(outcome.error()));
+}
+
+Result<RowsResult> Executor::MergeStatement(const pb::Merge& merge, SessionResolver& resolver) {
   const std::vector<std::string> parts = PartsOf(merge.table());
+  if (resolver.FindTemporaryView(parts) != nullptr) {
+    return Error(ErrorKind::kUnsupported, "UNSUPPORTED_FEATURE.TABLE_OPERATION",
+                 "The feature is not supported: Table " + QuoteParts(parts) + " does not support MERGE INTO TABLE.")
+        .Family(ErrorFamily::kAnalysis);
+  }
   FLEUVE_ASSIGN(const tables::TableRef table, DeltaTarget(parts, resolver, "MERGE INTO TABLE"));
   tables::MergeSpec spec;
   FLEUVE_ASSIGN(spec.target, TableLeaf(parts, merge.has_alias() ? std::optional(merge.alias()) : std::nullopt, resolver));
@@ -235,7 +337,7 @@ Result<RowsResult> Executor::Merge(const pb::Merge& merge, SessionResolver& reso
     if (clause.has_condition()) {
       FLEUVE_ASSIGN(out.condition, OfMerge(plan::AnalyzeExpression(clause.condition(), scope, resolver)));
     }
-    FLEUVE_ASSIGN(out.assignments, OfMerge(AssignmentsOf(clause.assignments(), scope, resolver)));
+    FLEUVE_ASSIGN(out.assignments, OfMerge(AssignmentsOf(clause.assignments(), scope, nullptr, resolver)));
     DropQualifier(&out.assignments, spec.target);
     (clause.when() == pb::Merge::Clause::MATCHED       ? spec.matched
      : clause.when() == pb::Merge::Clause::NOT_MATCHED ? spec.not_matched

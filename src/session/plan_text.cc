@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "columnar/ipc.h"
 #include "plan/scan.h"
 
 namespace fleuve::session {
@@ -140,17 +141,22 @@ class Printer {
     return "[" + Join(parts, ", ") + "]";
   }
 
+  /// Rows are the same where their bytes are.
+  static std::string ContentHash(const LogicalPlan& node) {
+    std::size_t hash = 0;
+    for (const columnar::RecordBatch& batch : node.rows ? node.rows->batches : std::vector<columnar::RecordBatch>()) {
+      const auto bytes = columnar::EncodeIpcStream(*batch.schema, {batch}, columnar::ArrowOptions{});
+      hash = hash * 31 + (bytes.ok() ? std::hash<std::string>()(*bytes) : 0);
+    }
+    return std::to_string(hash);
+  }
+
   std::string Line(const LogicalPlan& node) {
     switch (node.kind) {
       case PlanKind::kOneRow:
         return "OneRowRelation";
       case PlanKind::kRows:
-        // Rows have no identity but the memory they lie in.
-        return "LocalRelation " + Output(node) +
-               (normalized_ ? " @" + std::to_string(reinterpret_cast<std::uintptr_t>(
-                                         node.rows && !node.rows->batches.empty() ? node.rows->batches[0].array.get()
-                                                                                  : nullptr))
-                            : "");
+        return "LocalRelation " + Output(node) + (normalized_ ? " " + ContentHash(node) : "");
       case PlanKind::kRange:
         return "Range (" + std::to_string(node.range.start) + ", " + std::to_string(node.range.end) + ", step=" +
                std::to_string(node.range.step) + ")" + (normalized_ ? " " + Output(node) : "");

@@ -268,7 +268,7 @@ std::string ShowString(const std::vector<std::string>& names, const std::vector<
   const std::size_t rows = has_more ? static_cast<std::size_t>(num_rows) : cells.size();
   std::vector<std::string> header;
   for (const std::string& name : names) {
-    header.push_back(CutCell(name, truncate));
+    header.push_back(EscapeMeta(name));
   }
   std::vector<std::vector<std::string>> body;
   for (std::size_t r = 0; r < rows; ++r) {

@@ -23,7 +23,8 @@ constexpr const char* kSparkVersion = "4.1.1";
 
 Error StreamingNeedsWriter() {
   return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_3102",
-               "Queries with streaming sources must be executed with writeStream.start();");
+               "Queries with streaming sources must be executed with writeStream.start(), or from a streaming table or flow "
+               "definition within a Spark Declarative Pipeline.;");
 }
 
 std::vector<plan::Attribute> VisibleOutput(const plan::LogicalPlan& plan) {

@@ -410,8 +410,10 @@ Result<ResolvedTable> SessionResolver::ResolveTable(const std::vector<std::strin
       FLEUVE_ASSIGN(resolved.view_plan, ExpandView(QuoteParts(parts), view->text, view->database, view->schema));
     }
     if (is_streaming && !resolved.view_plan->is_streaming) {
-      return Error(ErrorKind::kInvalidArgument, "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE",
-                   "'readStream.table' expects a table but " + QuoteParts(parts) + " is a view over a batch query.");
+      return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1008",
+                   Join(parts, ".") + " is not a temp view of streaming logical plan, please use batch API such as "
+                                      "`DataFrameReader.table` to read it.")
+          .Family(ErrorFamily::kAnalysis);
     }
     resolved.qualified_name = parts;
     return resolved;
@@ -445,6 +447,12 @@ Result<ResolvedTable> SessionResolver::ResolveTable(const std::vector<std::strin
   const catalog::Table& row = *target.row;
   std::vector<std::string> full = {"spark_catalog", target.database, target.name};
   if (row.kind == catalog::TableKind::kView) {
+    if (is_streaming) {
+      return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1018",
+                   QuoteParts(full) + " is a permanent view, which is not supported by streaming reading API such as "
+                                      "`DataStreamReader.table` yet.")
+          .Family(ErrorFamily::kAnalysis);
+    }
     ResolvedTable resolved;
     types::Schema schema;
     if (!row.schema_json.empty()) {

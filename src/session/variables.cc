@@ -25,6 +25,14 @@ Error VariableNotFound(const std::vector<std::string>& parts) {
       .With("variableName", QuoteParts(parts));
 }
 
+Error UnresolvedVariable(const std::vector<std::string>& parts) {
+  return Error(ErrorKind::kNotFound, "UNRESOLVED_VARIABLE",
+               "Cannot resolve variable " + QuoteParts(parts) + " on search path `SYSTEM`.`SESSION`.")
+      .SqlState("42883")
+      .Family(ErrorFamily::kAnalysis)
+      .With("variableName", QuoteParts(parts));
+}
+
 plan::PlanPtr OneRow() {
   auto one = std::make_shared<plan::LogicalPlan>();
   one->kind = plan::PlanKind::kOneRow;
@@ -58,7 +66,7 @@ Result<RowsResult> Executor::VariableStatement(const pb::Command& command, Sessi
                           const DataType& type) -> Result<void> {
     const auto known = state_.FindVariable(parts.back());
     if (!known) {
-      return VariableNotFound(parts);
+      return UnresolvedVariable(parts);
     }
     plan::SessionVariable variable = *known;
     if (type == variable.type || value.is_null()) {
@@ -141,7 +149,7 @@ Result<RowsResult> Executor::VariableStatement(const pb::Command& command, Sessi
         const std::vector<std::string> parts = PartsOf(assignment.column());
         const auto known = state_.FindVariable(parts.back());
         if (!known) {
-          return VariableNotFound(parts);
+          return UnresolvedVariable(parts);
         }
         if (is_default(assignment.value())) {
           FLEUVE_TRY(assign(parts, state_.VariableDefault(parts.back()), known->type));
@@ -197,6 +205,8 @@ Result<RowsResult> Executor::VariableStatement(const pb::Command& command, Sessi
           FLEUVE_ASSIGN(function.return_type, sql::ParseDataType(create.return_type()));
         }
         function.body = Copy(create.body());
+        // A body that cannot be analyzed is refused now, not at its first use.
+        FLEUVE_TRY(plan::AnalyzeExpression(create.body(), RowsLeaf(DataType::Struct(function.parameters), {}), resolver));
       }
       state_.PutFunction(parts.back(), std::move(function));
       return Nothing();
@@ -219,13 +229,20 @@ Result<RowsResult> Executor::VariableStatement(const pb::Command& command, Sessi
       }
       sc::SQL sql;
       sql.set_query(text.first.text());
+      const bool by_name_text = text.first.text().find(':') != std::string::npos;
       for (const sc::Expression& argument : execute.arguments()) {
+        const bool by_name = by_name_text && argument.has_unresolved_attribute();
         const bool named = argument.has_alias();
         FLEUVE_ASSIGN(const auto value, evaluate(named ? argument.alias().expr() : argument, std::nullopt));
         sc::Expression literal;
         FLEUVE_TRY(plan::LiteralToProto(value.first, value.second, literal.mutable_literal()));
         if (named) {
           (*sql.mutable_named_arguments())[argument.alias().name(0)] = literal;
+        } else if (by_name) {
+          // A bare variable stands for the marker of its own name.
+          FLEUVE_ASSIGN(const auto parts,
+                        sql::ParseMultipartName(argument.unresolved_attribute().unparsed_identifier()));
+          (*sql.mutable_named_arguments())[parts.back()] = literal;
         } else {
           *sql.add_pos_arguments() = literal;
         }

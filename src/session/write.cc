@@ -4,6 +4,7 @@
 #include "engine/engine.h"
 #include "plan/analyzer.h"
 #include "session/executor_internal.h"
+#include "session/expr_sql_internal.h"
 #include "session/table_plans_internal.h"
 #include "tables/create.h"
 #include "tables/modify.h"
@@ -43,9 +44,9 @@ connectors::files::SaveMode FileModeOf(SaveMode mode) {
 }
 
 Error NeedsBatch() {
-  return Error(ErrorKind::kInvalidArgument, "CALL_ON_STREAMING_DATASET_UNSUPPORTED",
-               "The method `write` can not be called on streaming Dataset/DataFrame.")
-      .With("methodName", "`write`");
+  return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_3102",
+               "Queries with streaming sources must be executed with writeStream.start(), or from a streaming table or flow "
+               "definition within a Spark Declarative Pipeline.;");
 }
 
 }  // namespace
@@ -131,6 +132,9 @@ Result<void> Executor::Write(const sc::WriteOperation& write) {
                    "table.");
     }
     SessionResolver resolver(state_);
+    if (resolver.FindTemporaryView(parts) != nullptr) {
+      return TableNotFound(parts);
+    }
     return InsertRows(parts, resolver, input, [&](tables::WriteSpec* spec) {
       spec->mode = mode == SaveMode::kOverwrite ? SaveMode::kOverwrite : SaveMode::kAppend;
       spec->match = tables::ColumnMatch::kByPosition;
@@ -143,6 +147,12 @@ Result<void> Executor::Write(const sc::WriteOperation& write) {
     if (const std::string* option = plan::FindOption(options, "path"); option != nullptr) {
       path = *option;
     }
+  } else if (plan::FindOption(options, "path") != nullptr) {
+    return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1188",
+                 "There is a 'path' option set and save() is called with a path parameter. Either remove the path option, "
+                 "or call save() without the parameter. To ignore this check, set "
+                 "'spark.sql.legacy.pathOptionBehavior.enabled' to 'true'.")
+        .Family(ErrorFamily::kAnalysis);
   }
   if (format == "noop") {
     FLEUVE_ASSIGN(const auto engine, state_.Engine());
@@ -321,7 +331,7 @@ Result<void> Executor::WriteV2(const sc::WriteOperationV2& write) {
     } else {
       FLEUVE_ASSIGN(const plan::PlanPtr leaf, TableLeaf(parts, std::nullopt, resolver));
       FLEUVE_ASSIGN(const plan::ExprPtr expr, plan::AnalyzeExpression(expression, leaf, resolver));
-      condition = expr->display;
+      FLEUVE_ASSIGN(condition, ExprSql(expr));
     }
     if (EqualsIgnoreAsciiCase(*condition, "true")) {
       condition.reset();
@@ -341,8 +351,10 @@ Result<void> Executor::WriteV2(const sc::WriteOperationV2& write) {
 Result<void> Executor::InsertRows(const std::vector<std::string>& parts, SessionResolver& resolver,
                                   const plan::PlanPtr& input, const std::function<void(tables::WriteSpec*)>& fill) {
   if (resolver.FindTemporaryView(parts) != nullptr) {
-    return Error(ErrorKind::kInvalidArgument, "UNSUPPORTED_INSERT.RDD_BASED",
-                 "Can't insert into the target. A temporary view cannot be written to: " + QuoteParts(parts) + ".");
+    return Error(ErrorKind::kInvalidArgument, "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE",
+                 "'INSERT' expects a table but " + QuoteParts(parts) + " is a view.")
+        .With("viewName", QuoteParts(parts))
+        .With("operation", "INSERT");
   }
   FLEUVE_ASSIGN(TableTarget target, resolver.Target(parts, true));
   tables::WriteSpec spec;
