@@ -60,6 +60,7 @@ Result<PlanPtr> Analyzer::Filter(const PlanPtr& input, const sc::Expression& con
                      "and generator functions in the WHERE clause.");
   }
   FLEUVE_ASSIGN(ExprPtr boolean, AsBoolean(exprs.front(), "Filter"));
+  FLEUVE_ASSIGN(boolean, WithExistence(boolean, true));
   PlanPtr filtered = MakeFilter(below, std::move(boolean));
   return below == input ? filtered : Restore(filtered, input->output);
 }
@@ -109,7 +110,10 @@ Result<PlanPtr> Analyzer::SortBy(PlanPtr input, const std::vector<const sc::Expr
     if (child.has_extension()) {
       const auto extension = fleuve::pb::Unpack<fleuve::pb::ExpressionExtension>(child.extension());
       if (extension && extension->has_order_by_all()) {
-        set_direction(key, extension->order_by_all().direction(), extension->order_by_all().null_ordering());
+        const auto& all = extension->order_by_all();
+        if (all.direction() != sc::Expression_SortOrder::SORT_DIRECTION_UNSPECIFIED) {
+          set_direction(key, all.direction(), all.null_ordering());
+        }
         for (const Attribute& attribute : input->output) {
           if (!attribute.hidden) {
             key.expr = AttributeExpr(attribute);

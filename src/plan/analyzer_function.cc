@@ -1,3 +1,5 @@
+#include <proto/unpack.h>
+
 #include <algorithm>
 #include <set>
 
@@ -11,6 +13,15 @@ using types::TypeKind;
 using Arguments = google::protobuf::RepeatedPtrField<sc::Expression>;
 
 bool IsStar(const sc::Expression& expression) { return expression.has_unresolved_star(); }
+
+/// `* EXCEPT (...)` as an argument.
+bool IsStarExcept(const sc::Expression& expression) {
+  if (!expression.has_extension()) {
+    return false;
+  }
+  const auto extension = fleuve::pb::Unpack<fleuve::pb::ExpressionExtension>(expression.extension());
+  return extension && extension->has_star_except();
+}
 
 /// The name that `struct(...)` gives a field made of this argument; nullopt: by position.
 std::optional<std::string> FieldName(const sc::Expression& argument) {
@@ -43,6 +54,7 @@ Error UnresolvedRoutine(const std::vector<std::string>& parts) {
 
 Result<ExprPtr> Analyzer::Function(const std::string& name, const Arguments& arguments, const FunctionOptions& options,
                                    const Scope& scope, std::shared_ptr<const QueryContext> context) {
+  const bool in_window = std::exchange(is_window_function_, false);
   std::string function = name;
   const bool is_operator = !name.empty() && name.find_first_of("`.") == std::string::npos;
   if (!is_operator && name != ".") {
@@ -76,12 +88,18 @@ Result<ExprPtr> Analyzer::Function(const std::string& name, const Arguments& arg
     inner.tiers = {scope.aggregate_input};
     inner.aggregate_input = nullptr;
     inner.aliases = nullptr;
+    is_window_function_ = in_window;
     return Function(name, arguments, options, inner, std::move(context));
   }
   FLEUVE_ASSIGN(FunctionCall call, MakeFunctionCall(function, arguments, options, scope, std::move(context)));
+  if (*kind == FunctionKind::kWindow && !in_window) {
+    return Error(ErrorKind::kInvalidArgument, "WINDOW_FUNCTION_WITHOUT_OVER_CLAUSE",
+                 "Window function \"" + function + "()\" requires an OVER clause.")
+        .With("funcName", "\"" + function + "()\"");
+  }
   if (*kind == FunctionKind::kAggregate) {
     for (const ExprPtr& argument : call.arguments) {
-      if (argument != nullptr && HasAggregate(argument)) {
+      if (argument != nullptr && !in_window && HasAggregate(argument)) {
         return Error(ErrorKind::kInvalidArgument, "NESTED_AGGREGATE_FUNCTION",
                      "It is not allowed to use an aggregate function in the argument of another aggregate function. "
                      "Please use the inner aggregate function in a sub-query.");
@@ -124,6 +142,16 @@ Result<FunctionCall> Analyzer::MakeFunctionCall(const std::string& name, const A
                                nullptr));
       for (const Attribute& column : columns) {
         call.arguments.push_back(AttributeExpr(column));
+        call.argument_names.emplace_back();
+        sources.push_back(nullptr);
+      }
+      continue;
+    }
+    if (IsStarExcept(*source)) {
+      std::vector<SelectItem> items;
+      FLEUVE_TRY(AppendItem(*source, scope, nullptr, items));
+      for (SelectItem& item : items) {
+        call.arguments.push_back(std::move(item.expr));
         call.argument_names.emplace_back();
         sources.push_back(nullptr);
       }
@@ -223,6 +251,15 @@ Result<std::optional<ExprPtr>> Analyzer::SpecialFunction(const std::string& name
         for (const Attribute& column : columns) {
           ++position;
           add(column.name, AttributeExpr(column));
+        }
+        continue;
+      }
+      if (IsStarExcept(argument)) {
+        std::vector<SelectItem> items;
+        FLEUVE_TRY(AppendItem(argument, scope, nullptr, items));
+        for (const SelectItem& item : items) {
+          ++position;
+          add(item.name, item.expr);
         }
         continue;
       }

@@ -61,6 +61,7 @@ struct Scope {
 /// A common table expression in scope.
 struct CommonTable {
   std::string name;
+  /// Null while its own definition is analyzed.
   PlanPtr plan;
 };
 
@@ -114,6 +115,8 @@ class Analyzer {
                                bool is_streaming);
   Result<PlanPtr> WithRelations(const sc::WithRelations& relation);
   Result<PlanPtr> WithTables(const fleuve::pb::With& with);
+  Result<PlanPtr> RecursiveTable(const fleuve::pb::CommonTable& table);
+  Result<PlanPtr> Renamed(PlanPtr plan, const fleuve::pb::CommonTable& table);
   Result<PlanPtr> InlineTable(const fleuve::pb::InlineTable& table);
   Result<PlanPtr> TimeTravel(const fleuve::pb::TimeTravel& travel);
   Result<PlanPtr> Sample(const sc::Sample& sample);
@@ -224,6 +227,7 @@ class Analyzer {
   Result<PlanPtr> SampleBy(const sc::StatSampleBy& sample);
   Result<PlanPtr> Crosstab(const sc::StatCrosstab& crosstab);
   Result<PlanPtr> Transpose(const sc::Transpose& transpose);
+  Result<PlanPtr> FreqItems(const sc::StatFreqItems& items);
 
   // Expressions (analyzer_expression.cc, analyzer_function.cc, analyzer_name.cc, analyzer_subquery.cc).
   Result<ExprPtr> ExpressionBody(const sc::Expression& expression, const Scope& scope);
@@ -242,6 +246,9 @@ class Analyzer {
   Result<ExprPtr> Subquery(SubqueryKind kind, const sc::Relation& relation, std::vector<ExprPtr> values,
                            const Scope& scope);
   Result<ExprPtr> SubqueryOf(SubqueryKind kind, PlanPtr plan, std::vector<ExprPtr> values);
+  /// Spark's IN over a subquery is true or false everywhere but where it (or its negation) is a whole condition of a
+  /// filter: there alone NULLs count as unknown.
+  Result<ExprPtr> WithExistence(const ExprPtr& expr, bool is_condition);
   Result<SortKey> Order(const sc::Expression_SortOrder& order, const Scope& scope);
   struct FunctionOptions {
     bool distinct = false;
@@ -288,6 +295,8 @@ class Analyzer {
   /// Parsed texts stay alive while the analysis runs.
   std::vector<std::shared_ptr<const void>> kept_;
   int view_depth_ = 0;
+  /// True while the next call is the function of a window.
+  bool is_window_function_ = false;
 };
 
 }  // namespace fleuve::plan

@@ -326,7 +326,12 @@ Result<void> Analyzer::AppendItem(const sc::Expression& expression, const Scope&
                 QuoteParts(std::vector<std::string>(parts.end() - static_cast<std::ptrdiff_t>(depth), parts.end())));
             Scope only;
             only.tiers.push_back(&columns);
-            FLEUVE_ASSIGN(item.expr, UpdateFields(update, only));
+            FLEUVE_ASSIGN(ExprPtr made, UpdateFields(update, only));
+            // Spark rebuilds the struct even where it is NULL.
+            while (made->kind == ExprKind::kCase) {
+              made = made->children.back();
+            }
+            item.expr = std::move(made);
             item.is_alias = true;
           }
         }
@@ -375,6 +380,7 @@ Result<void> Analyzer::AppendItem(const sc::Expression& expression, const Scope&
                      " names) is not supported with this expression as it is not a generator function.");
   }
   FLEUVE_ASSIGN(item.expr, Expression(*source, scope));
+  FLEUVE_ASSIGN(item.expr, WithExistence(item.expr, false));
   item.name = item.is_alias ? item.names.front() : ItemName(*source, item.expr);
   if (!item.is_alias && source->has_alias()) {
     item.is_alias = true;
@@ -472,59 +478,50 @@ Result<PlanPtr> Analyzer::AddGenerator(PlanPtr input, std::vector<SelectItem>& i
 }
 
 Result<PlanPtr> Analyzer::ExtractWindows(PlanPtr input, std::vector<ExprPtr>& exprs) {
-  std::vector<ExprPtr> windows;
-  std::vector<Attribute> attributes;
-  Result<void> status;
-  const std::function<ExprPtr(const ExprPtr&)> extract = [&](const ExprPtr& expr) -> ExprPtr {
-    if (expr->kind == ExprKind::kWindow) {
-      for (const ExprPtr& operand : OperandsOf(*expr)) {
-        if (HasWindow(operand)) {
-          status = Error(ErrorKind::kInvalidArgument, "WINDOW_FUNCTION_WITHIN_WINDOW_FUNCTION",
-                         "It is not allowed to use a window function inside another window function.");
-          return expr;
+  while (std::any_of(exprs.begin(), exprs.end(), HasWindow)) {
+    std::vector<ExprPtr> windows;
+    std::vector<Attribute> attributes;
+    // The innermost windows first: one over another is computed from its column.
+    const std::function<ExprPtr(const ExprPtr&)> extract = [&](const ExprPtr& expr) -> ExprPtr {
+      std::vector<ExprPtr> operands = OperandsOf(*expr);
+      const bool inner = std::any_of(operands.begin(), operands.end(), HasWindow);
+      if (expr->kind == ExprKind::kWindow && !inner) {
+        std::size_t i = 0;
+        while (i < windows.size() && !SameExpr(windows[i], expr)) {
+          ++i;
         }
+        if (i == windows.size()) {
+          Attribute attribute;
+          attribute.id = NewAttributeId();
+          attribute.name = expr->display;
+          attribute.type = expr->type;
+          attribute.nullable = expr->nullable;
+          windows.push_back(expr);
+          attributes.push_back(std::move(attribute));
+        }
+        return WithDisplay(MakeAttribute(attributes[i]), expr->display);
       }
-      std::size_t i = 0;
-      while (i < windows.size() && !SameExpr(windows[i], expr)) {
-        ++i;
+      if (!inner) {
+        return expr;
       }
-      if (i == windows.size()) {
-        Attribute attribute;
-        attribute.id = NewAttributeId();
-        attribute.name = expr->display;
-        attribute.type = expr->type;
-        attribute.nullable = expr->nullable;
-        windows.push_back(expr);
-        attributes.push_back(std::move(attribute));
+      for (ExprPtr& operand : operands) {
+        operand = extract(operand);
       }
-      return WithDisplay(MakeAttribute(attributes[i]), expr->display);
-    }
-    std::vector<ExprPtr> operands = OperandsOf(*expr);
-    bool changed = false;
-    for (ExprPtr& operand : operands) {
-      ExprPtr made = extract(operand);
-      changed = changed || made != operand;
-      operand = std::move(made);
-    }
-    return changed ? WithOperands(expr, operands) : expr;
-  };
-  for (ExprPtr& expr : exprs) {
-    if (HasWindow(expr)) {
+      return WithOperands(expr, operands);
+    };
+    for (ExprPtr& expr : exprs) {
       expr = extract(expr);
     }
+    auto plan = std::make_shared<LogicalPlan>();
+    plan->kind = PlanKind::kWindow;
+    plan->is_streaming = input->is_streaming;
+    plan->output = input->output;
+    plan->output.insert(plan->output.end(), attributes.begin(), attributes.end());
+    plan->exprs = std::move(windows);
+    plan->children.push_back(std::move(input));
+    input = std::move(plan);
   }
-  FLEUVE_TRY(std::move(status));
-  if (windows.empty()) {
-    return input;
-  }
-  auto plan = std::make_shared<LogicalPlan>();
-  plan->kind = PlanKind::kWindow;
-  plan->is_streaming = input->is_streaming;
-  plan->output = input->output;
-  plan->output.insert(plan->output.end(), attributes.begin(), attributes.end());
-  plan->exprs = std::move(windows);
-  plan->children.push_back(std::move(input));
-  return PlanPtr(std::move(plan));
+  return input;
 }
 
 Result<PlanPtr> Analyzer::MakeSelect(PlanPtr input, std::vector<SelectItem> items) {
@@ -708,7 +705,7 @@ Result<PlanPtr> Analyzer::ToDf(const sc::ToDF& to_df) {
     const std::size_t position = static_cast<std::size_t>(
         std::count_if(output.begin(), output.end(), [](const Attribute& a) { return !a.hidden; }));
     if (position > static_cast<std::size_t>(to_df.column_names_size())) {
-      return Error(ErrorKind::kInvalidArgument, "NUM_TABLE_VALUE_ALIASES_MISMATCH",
+      return Error(ErrorKind::kInvalidArgument, "ASSIGNMENT_ARITY_MISMATCH",
                    "The number of given names (" + std::to_string(to_df.column_names_size()) +
                        ") does not match the number of columns (" +
                        std::to_string(SchemaOf(*input).fields().size()) + ").");
@@ -723,7 +720,7 @@ Result<PlanPtr> Analyzer::ToDf(const sc::ToDF& to_df) {
   const std::size_t visible = static_cast<std::size_t>(
       std::count_if(output.begin(), output.end(), [](const Attribute& a) { return !a.hidden; }));
   if (visible != static_cast<std::size_t>(to_df.column_names_size())) {
-    return Error(ErrorKind::kInvalidArgument, "NUM_TABLE_VALUE_ALIASES_MISMATCH",
+    return Error(ErrorKind::kInvalidArgument, "ASSIGNMENT_ARITY_MISMATCH",
                  "The number of given names (" + std::to_string(to_df.column_names_size()) +
                      ") does not match the number of columns (" + std::to_string(visible) + ").");
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <random>
 
+#include "columnar/ipc.h"
 #include "plan/analyzer_internal.h"
 #include "sql/parser.h"
 
@@ -205,7 +206,7 @@ Result<PlanPtr> Analyzer::RelationBody(const sc::Relation& relation) {
     case sc::Relation::kCrosstab:
       return Crosstab(relation.crosstab());
     case sc::Relation::kFreqItems:
-      return Error::Unsupported("freqItems");
+      return FreqItems(relation.freq_items());
     case sc::Relation::kTranspose:
       return Transpose(relation.transpose());
     case sc::Relation::kAsOfJoin:
@@ -525,25 +526,13 @@ Result<PlanPtr> Analyzer::WithTables(const fleuve::pb::With& with) {
       }
       Result<PlanPtr> plan = Relation(table.relation());
       tables_.resize(own);
+      if (!plan.ok() && plan.error().condition() == "INVALID_RECURSIVE_REFERENCE.PLACE") {
+        plan = RecursiveTable(table);
+      }
       if (!plan.ok()) {
         return std::move(plan).error();
       }
-      PlanPtr made = WithoutHidden(*plan);
-      if (table.column_names_size() > 0) {
-        if (static_cast<std::size_t>(table.column_names_size()) != made->output.size()) {
-          return Error(ErrorKind::kInvalidArgument, "ASSIGNMENT_ARITY_MISMATCH",
-                       "The number of columns of the common table " + QuoteParts({table.name()}) +
-                           " does not match its list of names.");
-        }
-        std::vector<ExprPtr> exprs;
-        std::vector<Attribute> output = made->output;
-        for (std::size_t c = 0; c < output.size(); ++c) {
-          exprs.push_back(AttributeExpr(output[c]));
-          output[c].name = table.column_names(static_cast<int>(c));
-          output[c].id = NewAttributeId();
-        }
-        made = MakeProject(made, std::move(exprs), std::move(output));
-      }
+      FLEUVE_ASSIGN(PlanPtr made, Renamed(WithoutHidden(*plan), table));
       tables_.push_back({table.name(), std::move(made)});
     }
     return Relation(with.body());
@@ -551,6 +540,110 @@ Result<PlanPtr> Analyzer::WithTables(const fleuve::pb::With& with) {
   Result<PlanPtr> plan = analyze();
   tables_.resize(before);
   return plan;
+}
+
+Result<PlanPtr> Analyzer::Renamed(PlanPtr plan, const fleuve::pb::CommonTable& table) {
+  if (table.column_names_size() == 0) {
+    return plan;
+  }
+  if (static_cast<std::size_t>(table.column_names_size()) != plan->output.size()) {
+    return Error(ErrorKind::kInvalidArgument, "ASSIGNMENT_ARITY_MISMATCH",
+                 "The number of columns of the common table " + QuoteParts({table.name()}) +
+                     " does not match its list of names.");
+  }
+  std::vector<ExprPtr> exprs;
+  std::vector<Attribute> output = plan->output;
+  for (std::size_t c = 0; c < output.size(); ++c) {
+    exprs.push_back(AttributeExpr(output[c]));
+    output[c].name = table.column_names(static_cast<int>(c));
+    output[c].id = NewAttributeId();
+  }
+  return MakeProject(std::move(plan), std::move(exprs), std::move(output));
+}
+
+Result<PlanPtr> Analyzer::RecursiveTable(const fleuve::pb::CommonTable& table) {
+  const sc::Relation* definition = &table.relation();
+  if (definition->has_subquery_alias()) {
+    definition = &definition->subquery_alias().input();
+  }
+  if (!definition->has_set_op() || definition->set_op().set_op_type() != sc::SetOperation::SET_OP_TYPE_UNION) {
+    return Error(ErrorKind::kInvalidArgument, "INVALID_RECURSIVE_CTE",
+                 "Invalid recursive definition found. Recursive queries must contain an UNION or an UNION ALL statement "
+                 "with 2 children.");
+  }
+  if (definition->set_op().has_is_all() && !definition->set_op().is_all()) {
+    return Error::Unsupported("UNION without ALL in a recursive common table");
+  }
+  if (!outer_scopes_.empty()) {
+    return Error::Unsupported("a recursive common table inside a correlated subquery");
+  }
+  const std::size_t own = tables_.size();
+  tables_.push_back({table.name(), nullptr});
+  Result<PlanPtr> anchor = Relation(definition->set_op().left_input());
+  tables_.resize(own);
+  if (!anchor.ok()) {
+    return std::move(anchor).error();
+  }
+  PlanPtr first = WithoutHidden(*anchor);
+  if (first->is_streaming) {
+    return Error::Unsupported("a recursive common table over a stream");
+  }
+  FLEUVE_ASSIGN(PlanPtr shape, Renamed(first, table));
+  std::vector<types::StructField> fields;
+  std::vector<DataType> column_types;
+  for (const Attribute& attribute : shape->output) {
+    fields.push_back({attribute.name, attribute.type.AsNullable(), true, {}});
+    column_types.push_back(attribute.type.AsNullable());
+  }
+  const types::Schema schema = DataType::Struct(std::move(fields));
+  const auto rows_of = [&schema](const std::vector<types::Value::List>& rows) -> Result<PlanPtr> {
+    auto plan = std::make_shared<LogicalPlan>();
+    plan->kind = PlanKind::kRows;
+    plan->output = AttributesOf(schema);
+    FLEUVE_ASSIGN(columnar::RecordBatch batch, columnar::BatchFromRows(schema, rows));
+    auto scan = std::make_shared<RowScan>();
+    scan->batches.push_back(std::move(batch));
+    plan->rows = std::move(scan);
+    return PlanPtr(std::move(plan));
+  };
+  const std::int64_t max_level = table.has_max_recursion_level() ? table.max_recursion_level() : 100;
+  const std::size_t max_rows = 1000000;
+  // Round by round: each sees the rows of the one before.
+  FLEUVE_ASSIGN(std::vector<types::Value::List> round, resolver_.RunQuery(first));
+  std::vector<types::Value::List> all = round;
+  for (std::int64_t level = 0; !round.empty(); ++level) {
+    if (max_level >= 0 && level > max_level) {
+      return Error(ErrorKind::kInvalidArgument, "RECURSION_LEVEL_LIMIT_EXCEEDED",
+                   "Recursion level limit " + std::to_string(max_level) +
+                       " reached but query has not exhausted, try increasing it.")
+          .With("levelLimit", std::to_string(max_level));
+    }
+    FLEUVE_ASSIGN(PlanPtr last, rows_of(round));
+    tables_.push_back({table.name(), std::move(last)});
+    Result<PlanPtr> step = Relation(definition->set_op().right_input());
+    tables_.resize(own);
+    if (!step.ok()) {
+      return std::move(step).error();
+    }
+    PlanPtr next = WithoutHidden(*step);
+    if (next->output.size() != column_types.size()) {
+      return Error(ErrorKind::kInvalidArgument, "NUM_COLUMNS_MISMATCH",
+                   "UNION can only be performed on inputs with the same number of columns.")
+          .With("operator", "UNION");
+    }
+    FLEUVE_ASSIGN(next, CastColumns(next, column_types));
+    FLEUVE_ASSIGN(round, resolver_.RunQuery(next));
+    all.insert(all.end(), round.begin(), round.end());
+    if (all.size() > max_rows) {
+      return Error(ErrorKind::kInvalidArgument, "RECURSION_ROW_LIMIT_EXCEEDED",
+                   "Recursion row limit " + std::to_string(max_rows) +
+                       " reached but query has not exhausted, try increasing it.")
+          .With("rowLimit", std::to_string(max_rows));
+    }
+  }
+  FLEUVE_ASSIGN(PlanPtr made, rows_of(all));
+  // The caller gives the names of the list again.
+  return made;
 }
 
 Result<PlanPtr> Analyzer::Pipe(const fleuve::pb::PipeOperator& pipe) {

@@ -11,6 +11,32 @@ Result<void> CheckNoMaps(const PlanPtr& plan);
 
 namespace {
 
+/// Equal but for the names of struct fields (and nullability).
+bool SameShape(const DataType& a, const DataType& b) {
+  if (a.kind() != b.kind()) {
+    return false;
+  }
+  switch (a.kind()) {
+    case TypeKind::kArray:
+      return SameShape(a.element(), b.element());
+    case TypeKind::kMap:
+      return SameShape(a.key(), b.key()) && SameShape(a.value(), b.value());
+    case TypeKind::kStruct: {
+      if (a.fields().size() != b.fields().size()) {
+        return false;
+      }
+      for (std::size_t i = 0; i < a.fields().size(); ++i) {
+        if (!SameShape(a.fields()[i].type, b.fields()[i].type)) {
+          return false;
+        }
+      }
+      return true;
+    }
+    default:
+      return a.EqualsIgnoringNullability(b);
+  }
+}
+
 /// The type with every part nullable where either says so; the shapes are equal.
 DataType MergeNullability(const DataType& a, const DataType& b) { return a == b ? a : a.AsNullable(); }
 
@@ -56,6 +82,10 @@ Result<std::vector<PlanPtr>> Analyzer::WidenInputs(std::vector<PlanPtr> inputs, 
       const DataType& other = inputs[i]->output[column].type;
       if (type.EqualsIgnoringNullability(other)) {
         type = MergeNullability(type, other);
+        continue;
+      }
+      if (SameShape(type, other)) {
+        type = type.AsNullable();
         continue;
       }
       const std::optional<DataType> wider = WiderType(type, other, config_);

@@ -124,7 +124,9 @@ Result<PlanPtr> Analyzer::NamedTable(const std::vector<std::string>& parts, cons
         continue;
       }
       if (table.plan == nullptr) {
-        return Error::Unsupported("recursive common table expressions");
+        return Error(ErrorKind::kInvalidArgument, "INVALID_RECURSIVE_REFERENCE.PLACE",
+                     "Invalid recursive reference found inside the WITH RECURSIVE clause: recursive references are only "
+                     "allowed in the second part of a UNION ALL.");
       }
       return SubqueryAlias(FreshInstance(table.plan), table.name, {});
     }
@@ -306,6 +308,12 @@ Result<PlanPtr> Analyzer::InlineTable(const fleuve::pb::InlineTable& table) {
         }
         return std::move(value).error();
       }
+      if (!(*value)->deterministic || HasAggregate(*value) || HasWindow(*value)) {
+        return Error(ErrorKind::kInvalidArgument, "INVALID_INLINE_TABLE.CANNOT_EVALUATE_EXPRESSION_IN_INLINE_TABLE",
+                     "Invalid inline table. Cannot evaluate the expression " + (*value)->display +
+                         " in inline table definition.")
+            .With("expr", (*value)->display);
+      }
       values.push_back(*std::move(value));
     }
     if (!rows.empty() && rows.front().size() != values.size()) {
@@ -332,7 +340,19 @@ Result<PlanPtr> Analyzer::InlineTable(const fleuve::pb::InlineTable& table) {
       }
       field.nullable = field.nullable || row[column]->nullable;
     }
-    const std::optional<DataType> wider = all.size() == 1 ? all.front() : WiderType(all, config_);
+    // Text mixes with nothing else here.
+    bool text = false;
+    bool other = false;
+    for (const DataType& type : all) {
+      text = text || type.IsString();
+      other = other || (!type.IsString() && !type.Is(TypeKind::kVoid));
+    }
+    std::optional<DataType> wider = all.front();
+    if (text && other) {
+      wider.reset();
+    } else if (all.size() > 1) {
+      wider = WiderType(all, config_);
+    }
     if (!wider) {
       return Error(ErrorKind::kInvalidArgument, "INVALID_INLINE_TABLE.INCOMPATIBLE_TYPES_IN_INLINE_TABLE",
                    "Invalid inline table. Found incompatible types in the column " + QuoteParts({field.name}) +

@@ -372,4 +372,72 @@ Result<PlanPtr> Analyzer::Transpose(const sc::Transpose& transpose) {
   return PlanPtr(std::move(plan));
 }
 
+Result<PlanPtr> Analyzer::FreqItems(const sc::StatFreqItems& items) {
+  FLEUVE_ASSIGN(PlanPtr input, Relation(items.input()));
+  if (input->is_streaming) {
+    return Error::Unsupported("freqItems on a stream");
+  }
+  const double support = items.has_support() ? items.support() : 0.01;
+  if (!(support >= 1e-4 && support <= 1)) {
+    return Error(ErrorKind::kInvalidArgument, "INVALID_PARAMETER_VALUE",
+                 "requirement failed: Support must be in [1e-4, 1], but got " + JavaDoubleToString(support) + ".")
+        .Family(ErrorFamily::kIllegalArgument);
+  }
+  FLEUVE_ASSIGN(std::vector<std::size_t> positions, ColumnPositions(input, items.cols()));
+  const std::size_t room = static_cast<std::size_t>(1 / support);
+  std::vector<types::StructField> fields;
+  types::Value::List result;
+  for (const std::size_t i : positions) {
+    const Attribute& attribute = input->output[i];
+    FLEUVE_ASSIGN(std::vector<types::Value::List> rows, resolver_.RunQuery(Restore(input, {attribute})));
+    // Karp, Papadimitriou and Shenker: counters of which every one is lowered when a new value finds no room.
+    std::vector<std::pair<types::Value, std::int64_t>> counters;
+    for (types::Value::List& row : rows) {
+      const auto known = std::find_if(counters.begin(), counters.end(),
+                                      [&row](const auto& entry) { return entry.first == row.front(); });
+      if (known != counters.end()) {
+        ++known->second;
+        continue;
+      }
+      if (counters.size() < room) {
+        counters.emplace_back(std::move(row.front()), 1);
+        continue;
+      }
+      std::int64_t least = counters.front().second;
+      for (const auto& entry : counters) {
+        least = std::min(least, entry.second);
+      }
+      const std::int64_t remaining = 1 - least;
+      if (remaining >= 0) {
+        std::erase_if(counters, [least](const auto& entry) { return entry.second <= least; });
+        for (auto& entry : counters) {
+          entry.second -= least;
+        }
+        if (remaining > 0) {
+          counters.emplace_back(std::move(row.front()), remaining);
+        }
+      } else {
+        for (auto& entry : counters) {
+          --entry.second;
+        }
+      }
+    }
+    types::Value::List found;
+    for (auto& entry : counters) {
+      found.push_back(std::move(entry.first));
+    }
+    fields.push_back({attribute.name + "_freqItems", DataType::Array(attribute.type), true, {}});
+    result.push_back(types::Value(std::move(found)));
+  }
+  const types::Schema schema = DataType::Struct(std::move(fields));
+  auto plan = std::make_shared<LogicalPlan>();
+  plan->kind = PlanKind::kRows;
+  plan->output = AttributesOf(schema);
+  FLEUVE_ASSIGN(columnar::RecordBatch batch, columnar::BatchFromRows(schema, {result}));
+  auto scan = std::make_shared<RowScan>();
+  scan->batches.push_back(std::move(batch));
+  plan->rows = std::move(scan);
+  return PlanPtr(std::move(plan));
+}
+
 }  // namespace fleuve::plan

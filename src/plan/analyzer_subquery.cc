@@ -86,4 +86,33 @@ Result<ExprPtr> Analyzer::SubqueryOf(SubqueryKind kind, PlanPtr plan, std::vecto
   return made;
 }
 
+Result<ExprPtr> Analyzer::WithExistence(const ExprPtr& expr, bool is_condition) {
+  const auto is_in = [](const Expr& node) {
+    return node.kind == ExprKind::kSubquery && node.subquery_kind == SubqueryKind::kIn;
+  };
+  if (!AnyExpr(expr, is_in)) {
+    return expr;
+  }
+  if (is_condition) {
+    if (is_in(*expr) || (expr->kind == ExprKind::kCall && expr->function == "not" && is_in(*expr->children.front()))) {
+      return expr;
+    }
+    if (expr->kind == ExprKind::kCall && expr->function == "and") {
+      std::vector<ExprPtr> children = expr->children;
+      for (ExprPtr& child : children) {
+        FLEUVE_ASSIGN(child, WithExistence(child, true));
+      }
+      return WithChildren(expr, std::move(children));
+    }
+  }
+  return RewriteExpr(expr, [&](const ExprPtr& node) -> ExprPtr {
+    if (!is_in(*node) || !node->nullable) {
+      return nullptr;
+    }
+    return WithDisplay(MakeCall("coalesce", {node, MakeLiteral(types::Value(false), DataType::Boolean())},
+                                DataType::Boolean(), false),
+                       node->display);
+  });
+}
+
 }  // namespace fleuve::plan

@@ -77,7 +77,13 @@ Error FrameError(const char* subclass, const std::string& message) {
 }  // namespace
 
 Result<ExprPtr> Analyzer::Window(const sc::Expression_Window& window, const Scope& scope) {
-  FLEUVE_ASSIGN(ExprPtr function, Expression(window.window_function(), scope));
+  is_window_function_ = true;
+  Result<ExprPtr> analyzed = Expression(window.window_function(), scope);
+  is_window_function_ = false;
+  if (!analyzed.ok()) {
+    return std::move(analyzed).error();
+  }
+  const ExprPtr function = *std::move(analyzed);
   WindowSpec spec;
   for (const sc::Expression& part : window.partition_spec()) {
     FLEUVE_ASSIGN(ExprPtr made, Expression(part, scope));
@@ -194,7 +200,7 @@ Result<ExprPtr> Analyzer::Window(const sc::Expression_Window& window, const Scop
           const bool fits = (key.IsNumeric() && type.IsNumeric()) || (key.IsDateTime() && interval) ||
                             (key.Is(TypeKind::kDate) && type.IsIntegral());
           if (!fits) {
-            return FrameError("RANGE_FRAME_INVALID_TYPE",
+            return FrameError("SPECIFIED_WINDOW_FRAME_UNACCEPTED_TYPE",
                               "The data type " + TypesSql(key) + " used in the order specification does not support the "
                               "data type " + TypesSql(type) + " which is used in the range frame.");
           }
@@ -204,21 +210,8 @@ Result<ExprPtr> Analyzer::Window(const sc::Expression_Window& window, const Scop
         }
       }
     }
-    const auto rank_of = [](const Bound& bound) -> int {
-      switch (bound.kind) {
-        case BoundKind::kUnboundedPreceding:
-          return -2;
-        case BoundKind::kUnboundedFollowing:
-          return 2;
-        case BoundKind::kCurrentRow:
-          return 0;
-        case BoundKind::kOffset:
-          return IsNegative(bound.offset) ? -1 : 1;
-      }
-      return 0;
-    };
-    bool reversed = rank_of(spec.frame.lower) > rank_of(spec.frame.upper) || rank_of(spec.frame.lower) == 2 ||
-                    rank_of(spec.frame.upper) == -2;
+    bool reversed = spec.frame.lower.kind == BoundKind::kUnboundedFollowing ||
+                    spec.frame.upper.kind == BoundKind::kUnboundedPreceding;
     if (!reversed && spec.frame.lower.offset != nullptr && spec.frame.upper.offset != nullptr &&
         spec.frame.lower.offset->type.IsIntegral() && spec.frame.upper.offset->type.IsIntegral()) {
       reversed = spec.frame.lower.offset->value.integer() > spec.frame.upper.offset->value.integer();
