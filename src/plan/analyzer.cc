@@ -151,7 +151,7 @@ Scope Analyzer::ScopeOf(const PlanPtr& plan) const {
   return scope;
 }
 
-void Analyzer::Remember(std::int64_t plan_id, const PlanPtr& plan) { plans_by_id_[plan_id].push_back(plan); }
+void Analyzer::Remember(std::int64_t plan_id, const PlanPtr& plan) { plans_by_id_[plan_id].push_back({plan, depth_}); }
 
 Result<PlanPtr> Analyze(const sc::Relation& relation, Resolver& resolver) {
   FLEUVE_TRY(CheckUnknownFields(relation));

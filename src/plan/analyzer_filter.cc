@@ -50,6 +50,11 @@ Result<PlanPtr> Analyzer::Filter(const PlanPtr& input, const sc::Expression& con
                    "The WHERE condition contains invalid expressions. Rewrite the query to avoid window functions, "
                    "aggregate functions, and generator functions in the WHERE clause.");
     }
+    if (resolved.error().condition() == "UNSUPPORTED_GENERATOR.NESTED_IN_EXPRESSIONS") {
+      return Error(ErrorKind::kInvalidArgument, "UNSUPPORTED_GENERATOR.OUTSIDE_SELECT",
+                   "The generator is not supported: outside the SELECT clause, found: Filter.")
+          .With("plan", "Filter");
+    }
     return std::move(resolved).error();
   }
   std::vector<ExprPtr> exprs = *std::move(resolved);

@@ -288,7 +288,13 @@ class Analyzer {
   std::vector<CommonTable> tables_;
   /// References of enclosing WithRelations by plan id, as messages: analyzed at each use.
   std::unordered_map<std::int64_t, const sc::Relation*> references_;
-  std::unordered_map<std::int64_t, std::vector<PlanPtr>> plans_by_id_;
+  /// What a client's plan id stands for: one entry for each place of the request where the plan stands.
+  struct KnownPlan {
+    PlanPtr plan;
+    /// Levels below the root of the request.
+    int depth = 0;
+  };
+  std::unordered_map<std::int64_t, std::vector<KnownPlan>> plans_by_id_;
   std::unordered_map<std::int64_t, ExprPtr> attribute_exprs_;
   /// Scopes of the queries around the relation under analysis (subqueries, lateral joins), innermost last.
   std::vector<const Scope*> outer_scopes_;

@@ -358,9 +358,11 @@ Result<ExprPtr> Analyzer::DataFrameColumn(const std::vector<std::string>& parts,
   };
   const auto search = [&](const std::vector<const std::vector<Attribute>*>& tiers,
                           std::size_t tier_count) -> Result<std::optional<ExprPtr>> {
+    // A plan may stand in several places: the one nearest to the top is meant.
     std::vector<ExprPtr> candidates;
+    int nearest = 0;
     bool resolved_somewhere = false;
-    for (const PlanPtr& plan : entry->second) {
+    for (const auto& [plan, depth] : entry->second) {
       FLEUVE_ASSIGN(std::optional<ExprPtr> found, NameInColumns(parts, plan->output));
       if (!found) {
         continue;
@@ -388,8 +390,14 @@ Result<ExprPtr> Analyzer::DataFrameColumn(const std::vector<std::string>& parts,
         }
         const bool known = std::any_of(candidates.begin(), candidates.end(),
                                        [&expr](const ExprPtr& other) { return SameExpr(other, expr); });
-        if (!known) {
+        if (!candidates.empty() && depth < nearest && !known) {
+          candidates.clear();
+        }
+        if (!known && (candidates.empty() || depth == nearest)) {
           candidates.push_back(std::move(expr));
+          nearest = depth;
+        } else if (known) {
+          nearest = std::min(nearest, depth);
         }
         break;
       }
@@ -405,7 +413,7 @@ Result<ExprPtr> Analyzer::DataFrameColumn(const std::vector<std::string>& parts,
       return std::optional<ExprPtr>(candidates.front());
     }
     if (!resolved_somewhere && !entry->second.empty()) {
-      return UnresolvedColumn(parts, {&entry->second.front()->output});
+      return UnresolvedColumn(parts, {&entry->second.front().plan->output});
     }
     return std::optional<ExprPtr>();
   };

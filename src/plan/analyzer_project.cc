@@ -55,12 +55,6 @@ std::string ItemName(const sc::Expression& expression, const ExprPtr& expr) {
 
 bool IsMetadata(const Attribute& attribute) { return attribute.hidden && attribute.name == "_metadata"; }
 
-Error MultipleGenerators() {
-  return Error(ErrorKind::kInvalidArgument, "UNSUPPORTED_GENERATOR.MULTI_GENERATOR",
-               "The generator is not supported: only one generator allowed per SELECT clause but found 2.")
-      .With("num", "2");
-}
-
 }  // namespace
 
 ExprPtr Analyzer::AttributeExpr(const Attribute& attribute) {
@@ -153,7 +147,7 @@ Result<std::vector<Attribute>> Analyzer::ExpandStar(const std::string& target, c
   if (plan_id) {
     const auto entry = plans_by_id_.find(*plan_id);
     if (entry != plans_by_id_.end()) {
-      for (const PlanPtr& plan : entry->second) {
+      for (const auto& [plan, depth] : entry->second) {
         for (const Attribute& attribute : plan->output) {
           const bool is_here = std::any_of(here.begin(), here.end(),
                                            [&](const Attribute& other) { return other.id == attribute.id; });
@@ -394,25 +388,29 @@ Result<PlanPtr> Analyzer::AddGenerator(PlanPtr input, std::vector<SelectItem>& i
   std::size_t position = items.size();
   for (std::size_t i = 0; i < items.size(); ++i) {
     if (items[i].generator) {
-      if (position != items.size()) {
-        return MultipleGenerators();
-      }
       position = i;
+      break;
     }
   }
   if (position == items.size()) {
     return input;
   }
   SelectItem generator = std::move(items[position]);
+  items[position].generator.reset();
   bool needs_select = false;
   for (const ExprPtr& argument : generator.generator->spec.arguments) {
     needs_select = needs_select || HasAggregate(argument) || HasWindow(argument);
   }
   for (std::size_t i = 0; i < items.size(); ++i) {
-    needs_select = needs_select || (i != position && HasAggregate(items[i].expr));
+    needs_select = needs_select || (items[i].expr != nullptr && HasAggregate(items[i].expr));
   }
   if (needs_select) {
     // The arguments and the other items are computed first, then the generator runs over their columns.
+    for (const SelectItem& item : items) {
+      if (item.generator) {
+        return Error::Unsupported("several generators beside aggregate or window functions");
+      }
+    }
     std::vector<SelectItem> below;
     for (std::size_t i = 0; i < items.size(); ++i) {
       if (i != position) {
@@ -474,7 +472,8 @@ Result<PlanPtr> Analyzer::AddGenerator(PlanPtr input, std::vector<SelectItem>& i
   items.erase(items.begin() + static_cast<std::ptrdiff_t>(position));
   items.insert(items.begin() + static_cast<std::ptrdiff_t>(position), std::make_move_iterator(made.begin()),
                std::make_move_iterator(made.end()));
-  return PlanPtr(std::move(plan));
+  // Further generators multiply the rows.
+  return AddGenerator(std::move(plan), items);
 }
 
 Result<PlanPtr> Analyzer::ExtractWindows(PlanPtr input, std::vector<ExprPtr>& exprs) {
