@@ -380,14 +380,89 @@ TEST_F(EngineTest, Subqueries) {
             Longs({{2}, {3}}));
 }
 
-TEST_F(EngineTest, SampleFollowsSparksGenerator) {
-  auto sample = Node(PlanKind::kSample, {Range(0, 10)});
+TEST_F(EngineTest, LateralJoinsSeeTheLeftSide) {
+  const auto left = Range(0, 3);
+  auto outer = std::make_shared<plan::Expr>(*Ref(left->output[0]));
+  outer->is_outer = true;
+  const auto right = Range(0, 2);
+  const auto lateral = plan::MakeFilter(Project(right, {Plus(Ref(right->output[0]), ExprPtr(outer))}),
+                                        Call("gt", {ExprPtr(outer), Lit(0)}, DataType::Boolean()));
+  auto join = Node(PlanKind::kJoin, {left, lateral});
+  join->join_type = plan::JoinType::kLeft;
+  join->lateral = true;
+  join->output.push_back(lateral->output[0]);
+  EXPECT_THAT(Run(join), testing::UnorderedElementsAreArray(Rows{{Value(0), Value()},
+                                                                 {Value(1), Value(1)},
+                                                                 {Value(1), Value(2)},
+                                                                 {Value(2), Value(2)},
+                                                                 {Value(2), Value(3)}}));
+}
+
+TEST_F(EngineTest, InAsAValueIsNeverNull) {
+  const auto schema = *DataType::FromDdl("v bigint");
+  const auto outer = RowsPlan(schema, {{Value(1)}, {Value(2)}, {Value()}});
+  const auto inner = RowsPlan(schema, {{Value(1)}, {Value()}});
+  auto in = std::make_shared<plan::Expr>();
+  in->kind = plan::ExprKind::kSubquery;
+  in->subquery = inner;
+  in->subquery_kind = plan::SubqueryKind::kIn;
+  in->children = {Ref(outer->output[0])};
+  in->type = DataType::Boolean();
+  const auto not_in = Call("not", {ExprPtr(in)}, DataType::Boolean());
+  EXPECT_EQ(Run(Project(outer, {ExprPtr(in), not_in})),
+            (Rows{{Value(true), Value(false)}, {Value(false), Value(false)}, {Value(false), Value(false)}}));
+  EXPECT_TRUE(Run(plan::MakeFilter(outer, not_in)).empty());
+}
+
+TEST_F(EngineTest, RandomValuesFollowSparksGeneratorInRowOrder) {
+  const auto range = Range(0, 100000);
+  const auto rand = plan::MakeCall("spark_rand", {Lit(0)}, DataType::Double(), false, false, false);
+  const auto rows = Run(Project(range, {Ref(range->output[0]), rand}));
+  EXPECT_EQ(rows[0][1], Value(0.7604953758285915));  // SELECT rand(0)
+  // sample() draws the same numbers.
+  auto sample = Node(PlanKind::kSample, {range});
+  sample->sample.lower = 0.2;
   sample->sample.upper = 0.5;
-  sample->sample.seed = 42;
-  // spark.range(0, 10, 1, 1).sample(0.5, 42)
-  const auto rows = Run(sample);
-  EXPECT_EQ(rows, Run(sample));
-  EXPECT_LT(rows.size(), 10U);
+  Rows expected;
+  for (const auto& row : rows) {
+    if (row[1].real() >= 0.2 && row[1].real() < 0.5) {
+      expected.push_back({row[0]});
+    }
+  }
+  EXPECT_EQ(Run(sample), expected);
+}
+
+TEST_F(EngineTest, LambdasSeeColumnsAndVariablesAroundThem) {
+  const auto schema = *DataType::FromDdl("a array<bigint>, n bigint");
+  const auto rows = RowsPlan(schema, {{Value(Value::List{Value(1), Value(2)}), Value(10)}, {Value(), Value(20)}});
+  const auto lambda = [](const Attribute& parameter, const ExprPtr& body) {
+    auto expr = std::make_shared<plan::Expr>();
+    expr->kind = plan::ExprKind::kLambda;
+    expr->parameters = {parameter};
+    expr->children = {body};
+    expr->type = body->type;
+    return ExprPtr(expr);
+  };
+  const auto variable = [](const Attribute& parameter) {
+    auto expr = std::make_shared<plan::Expr>(*Ref(parameter));
+    expr->kind = plan::ExprKind::kLambdaVariable;
+    return ExprPtr(expr);
+  };
+  const auto x = Attr("x", DataType::Long());
+  const auto y = Attr("y", DataType::Long());
+  const auto inner = Call("spark_transform",
+                          {Ref(rows->output[0]), lambda(y, Plus(Plus(variable(x), variable(y)), Ref(rows->output[1])))},
+                          DataType::Array(DataType::Long()));
+  const auto outer = Call("spark_transform", {Ref(rows->output[0]), lambda(x, inner)},
+                          DataType::Array(DataType::Array(DataType::Long())));
+  const auto list = [](std::vector<std::int64_t> values) {
+    Value::List list;
+    for (const auto value : values) {
+      list.emplace_back(value);
+    }
+    return Value(std::move(list));
+  };
+  EXPECT_EQ(Run(Project(rows, {outer})), (Rows{{Value(Value::List{list({12, 13}), list({13, 14})})}, {Value()}}));
 }
 
 TEST_F(EngineTest, ObserversCountLeavesAndMetrics) {

@@ -137,7 +137,8 @@ class FileList : public duckdb::MultiFileList {
     idx_t rows = 0;
     for (idx_t i = 0; i < files_.size(); i++) {
       const auto& file = File(i);
-      rows += static_cast<idx_t>(file.row_count >= 0 ? file.row_count : std::max<std::int64_t>(1, file.size_bytes / 50));
+      rows += static_cast<idx_t>(file.row_count >= 0 ? file.row_count
+                                                     : std::max<std::int64_t>(1, file.size_bytes / 50));
     }
     return duckdb::make_uniq<duckdb::NodeStatistics>(rows);
   }
@@ -212,7 +213,8 @@ class FileList : public duckdb::MultiFileList {
   static bool MayMatch(const duckdb::Value& value, duckdb::TableFilter& filter) {
     const auto& type = value.type();
     if (!type.IsNumeric() && !type.IsTemporal()) {
-      if (filter.filter_type == duckdb::TableFilterType::CONSTANT_COMPARISON && type.id() == duckdb::LogicalTypeId::VARCHAR) {
+      if (filter.filter_type == duckdb::TableFilterType::CONSTANT_COMPARISON &&
+          type.id() == duckdb::LogicalTypeId::VARCHAR) {
         return !value.IsNull() && filter.Cast<duckdb::ConstantFilter>().Compare(value);
       }
       return true;
@@ -539,7 +541,8 @@ class ScanReader : public duckdb::MultiFileReader {
   using MultiFileReader::CreateMapping;
 };
 
-/// parquet_scan's own functions, called through ours.
+/// parquet_scan's own functions, called through ours; the same in every instance.
+std::once_flag g_once;
 duckdb::table_function_t g_scan = nullptr;
 duckdb::table_function_init_global_t g_init_global = nullptr;
 duckdb::table_function_init_local_t g_init_local = nullptr;
@@ -603,9 +606,11 @@ void InstallParquetScan(duckdb::DatabaseInstance& db) {
     const std::string name = counted ? "fleuve_parquet_counted" : "fleuve_parquet";
     duckdb::TableFunctionSet set(name);
     for (auto function : parquet.functions.functions) {
-      g_scan = function.function;
-      g_init_global = function.init_global;
-      g_init_local = function.init_local;
+      std::call_once(g_once, [&function] {
+        g_scan = function.function;
+        g_init_global = function.init_global;
+        g_init_local = function.init_local;
+      });
       function.name = name;
       function.function = counted ? CountedScan : Scan;
       function.init_global = InitGlobal;

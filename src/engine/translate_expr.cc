@@ -226,6 +226,10 @@ ParsedPtr Translator::Expr(const plan::ExprPtr& expr) {
       return FunctionOf("struct_extract", Expr(expr->children[0]),
                         Constant(duckdb::Value("f" + std::to_string(expr->ordinal))));
     case ExprKind::kSubquery:
+      // Where it is a value, IN is never NULL in Spark: it asks whether an equal row exists.
+      if (expr->subquery_kind == plan::SubqueryKind::kIn) {
+        return OrElse(Subquery(expr), false);
+      }
       return Subquery(expr);
     case ExprKind::kAggregate:
       RaiseError(Error::Internal("aggregate " + expr->display + " stands outside of an aggregation"));
@@ -238,6 +242,35 @@ ParsedPtr Translator::Expr(const plan::ExprPtr& expr) {
       RaiseError(Error::Internal("a lambda stands where no function takes one"));
   }
   RaiseError(Error::Internal("unknown kind of expression"));
+}
+
+/// The condition, or `value` where it is NULL.
+ParsedPtr Translator::OrElse(ParsedPtr condition, bool value) {
+  duckdb::vector<ParsedPtr> operands;
+  operands.push_back(std::move(condition));
+  operands.push_back(Constant(duckdb::Value::BOOLEAN(value)));
+  return duckdb::make_uniq<duckdb::OperatorExpression>(ExpressionType::OPERATOR_COALESCE, std::move(operands));
+}
+
+ParsedPtr Translator::Conjunct(const plan::ExprPtr& expr) {
+  const auto is_in = [](const plan::ExprPtr& part) {
+    return part->kind == ExprKind::kSubquery && part->subquery_kind == plan::SubqueryKind::kIn;
+  };
+  if (expr->kind == ExprKind::kCall && expr->function == "and") {
+    ParsedPtr both;
+    for (const auto& child : expr->children) {
+      both = And(std::move(both), Conjunct(child));
+    }
+    return both;
+  }
+  // NULL and FALSE are one here, so DuckDB may make a join of it.
+  if (is_in(expr)) {
+    return Subquery(expr);
+  }
+  if (expr->kind == ExprKind::kCall && expr->function == "not" && is_in(expr->children[0])) {
+    return Operator(ExpressionType::OPERATOR_NOT, Subquery(expr->children[0]));
+  }
+  return Expr(expr);
 }
 
 ParsedPtr Translator::CallExpr(const plan::ExprPtr& expr) {
@@ -268,6 +301,10 @@ ParsedPtr Translator::CallExpr(const plan::ExprPtr& expr) {
         name == "and" ? ExpressionType::CONJUNCTION_AND : ExpressionType::CONJUNCTION_OR, std::move(operands));
   }
   if (name == "not") {
+    if (children[0]->kind == ExprKind::kSubquery && children[0]->subquery_kind == plan::SubqueryKind::kIn) {
+      // NOT IN as a value asks that no row is equal or might be.
+      return Operator(ExpressionType::OPERATOR_NOT, OrElse(Subquery(children[0]), true));
+    }
     return Operator(ExpressionType::OPERATOR_NOT, Expr(children[0]));
   }
   if (name == "isnull") {
@@ -278,11 +315,7 @@ ParsedPtr Translator::CallExpr(const plan::ExprPtr& expr) {
   }
   if (name == "isnan") {
     // NULL is no NaN.
-    auto is_nan = FunctionOf("isnan", Expr(children[0]));
-    duckdb::vector<ParsedPtr> operands;
-    operands.push_back(std::move(is_nan));
-    operands.push_back(Constant(duckdb::Value::BOOLEAN(false)));
-    return duckdb::make_uniq<duckdb::OperatorExpression>(ExpressionType::OPERATOR_COALESCE, std::move(operands));
+    return OrElse(FunctionOf("isnan", Expr(children[0])), false);
   }
   if (name == "in") {
     RefuseCollation(children[0]->type);
@@ -493,11 +526,7 @@ ParsedPtr Translator::Subquery(const plan::ExprPtr& expr) {
           ParsedPtr equal = Compare(ExpressionType::COMPARE_EQUAL, values[i]->Copy(),
                                     Ref(block.names.at(visible[i].id.value)));
           if (maybe) {
-            duckdb::vector<ParsedPtr> operands;
-            operands.push_back(std::move(equal));
-            operands.push_back(Constant(duckdb::Value::BOOLEAN(true)));
-            equal = duckdb::make_uniq<duckdb::OperatorExpression>(ExpressionType::OPERATOR_COALESCE,
-                                                                  std::move(operands));
+            equal = OrElse(std::move(equal), true);
           }
           condition = And(std::move(condition), std::move(equal));
         }

@@ -92,6 +92,9 @@ class Translator {
 
   // ---- expressions (translate_expr.cc) ----
   ParsedPtr Expr(const plan::ExprPtr& expr);
+  /// A condition of a WHERE: NULL counts as FALSE.
+  ParsedPtr Conjunct(const plan::ExprPtr& expr);
+  static ParsedPtr OrElse(ParsedPtr condition, bool value);
   ParsedPtr CallExpr(const plan::ExprPtr& expr);
   ParsedPtr CastExpr(const plan::ExprPtr& expr);
   ParsedPtr OwnCall(const plan::ExprPtr& expr);

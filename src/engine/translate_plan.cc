@@ -234,8 +234,9 @@ Translator::Block Translator::LeafFunction(const PlanPtr& plan, const std::strin
   const std::string outer = NewAlias();
   Block result;
   auto select = Select(block);
-  AddColumns(*select, block, std::vector<plan::Attribute>(plan->output.begin(), plan->output.begin() + static_cast<std::ptrdiff_t>(plain)),
-             outer, &result.names);
+  const std::vector<plan::Attribute> read(plan->output.begin(),
+                                          plan->output.begin() + static_cast<std::ptrdiff_t>(plain));
+  AddColumns(*select, block, read, outer, &result.names);
   if (with_metadata) {
     std::vector<ParsedPtr> parts;
     for (std::size_t i = 0; i < plan::MetadataColumnType().fields().size(); i++) {
@@ -263,7 +264,8 @@ Translator::Block Translator::Project(const LogicalPlan& node) {
   bool only_columns = true;
   bool positional = false;
   for (const auto& expr : node.exprs) {
-    only_columns = only_columns && expr->kind == plan::ExprKind::kAttribute && block.names.contains(expr->attribute.id.value);
+    only_columns = only_columns && expr->kind == plan::ExprKind::kAttribute &&
+                   block.names.contains(expr->attribute.id.value);
     positional = positional || HasPositionCall(expr);
   }
   if (only_columns) {
@@ -307,7 +309,7 @@ Translator::Block Translator::Filter(const LogicalPlan& node) {
   }
   Scope scope(*this, block.names);
   const Column* outer_row = std::exchange(row_column_, positional ? &row : nullptr);
-  auto condition = Expr(node.condition);
+  auto condition = Conjunct(node.condition);
   row_column_ = outer_row;
   block.where = And(std::move(block.where), std::move(condition));
   return block;
@@ -364,7 +366,15 @@ Translator::Block Translator::Join(const LogicalPlan& node) {
   const auto& left_plan = node.children[0];
   const auto& right_plan = node.children[1];
   Block left = Plan(left_plan);
-  Block right = Plan(right_plan);
+  Block right;
+  if (node.lateral) {
+    // The right side is a subquery that names columns of the left one.
+    left = Close(std::move(left), left_plan->output);
+    Scope scope(*this, left.names);
+    right = Close(Plan(right_plan), right_plan->output);
+  } else {
+    right = Plan(right_plan);
+  }
   if (left.where != nullptr || left.from->type == duckdb::TableReferenceType::EMPTY_FROM) {
     left = Close(std::move(left), left_plan->output);
   }

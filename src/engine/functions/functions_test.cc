@@ -27,7 +27,6 @@ plan::AnalysisConfig Config(bool ansi = true, const std::string& zone = "UTC") {
 
 ExprPtr Text(const char* text) { return plan::MakeLiteral(Value(text), DataType::String()); }
 ExprPtr Int(std::int64_t value) { return plan::MakeLiteral(Value(value), DataType::Int()); }
-ExprPtr Long(std::int64_t value) { return plan::MakeLiteral(Value(value), DataType::Long()); }
 ExprPtr Double(double value) { return plan::MakeLiteral(Value(value), DataType::Double()); }
 ExprPtr Decimal(std::int64_t unscaled, int precision, int scale) {
   return plan::MakeLiteral(Value(types::Int128{unscaled}), DataType::Decimal(precision, scale));
