@@ -227,6 +227,11 @@ duckdb::unique_ptr<duckdb::DataChunk> Run::Next() {
   if (finished_) {
     return nullptr;
   }
+  if (options_.token != nullptr && options_.token->cancelled()) {
+    // Rows that wait already are not given any more.
+    finished_ = true;
+    RaiseError(Error::Cancelled());
+  }
   auto chunk = result_->Fetch();
   if (result_->HasError()) {
     finished_ = true;
