@@ -422,7 +422,10 @@ Result<void> AlterColumn(const TableContext& context, const TableRef& table, con
           } else {
             FLEUVE_ASSIGN(const DataType from, DataType::FromDdl(length == nullptr ? "string" : *length));
             if (!from.Is(change.type->kind()) || from.length() > change.type->length()) {
-              return refuse("from " + from.SimpleString() + " to " + change.type->SimpleString());
+              return Error(ErrorKind::kUnsupported, "NOT_SUPPORTED_CHANGE_COLUMN",
+                           "ALTER TABLE CHANGE COLUMN cannot change " + Dotted(change.path) + " from " +
+                               from.SimpleString() + " to " + change.type->SimpleString() + ".")
+                  .Family(ErrorFamily::kAnalysis);
             }
             field.metadata.Set("__CHAR_VARCHAR_TYPE_STRING", Json(change.type->SimpleString()));
           }

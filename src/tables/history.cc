@@ -110,7 +110,13 @@ Result<RowsResult> DescribeHistory(const TableContext& context, const TableRef& 
 
 Result<RowsResult> DescribeDetail(const TableContext& context, const TableRef& table) {
   const delta::DeltaLogPtr log = context.logs->Open(table.location);
-  FLEUVE_ASSIGN(const delta::SnapshotPtr snapshot, log->Latest());
+  auto latest = log->Latest();
+  if (!latest.ok() && latest.error().condition() == "DELTA_TABLE_NOT_FOUND" &&
+      !table.location.store->Head(table.location.path).ok()) {
+    return Error(ErrorKind::kNotFound, "DELTA_FILE_NOT_FOUND", "The path " + table.location.path + " does not exist.")
+        .With("path", table.location.path);
+  }
+  FLEUVE_ASSIGN(const delta::SnapshotPtr snapshot, std::move(latest));
   const delta::Metadata& metadata = snapshot->metadata();
   RowsResult result;
   const DataType texts = DataType::Array(DataType::String());
