@@ -90,7 +90,10 @@ DataType MergeStructs(const DataType& a, const DataType& b) {
 class Inference {
  public:
   Inference(const JsonOptions& options, const std::string& corrupt_column)
-      : options_(options), corrupt_column_(corrupt_column), scanner_(options) {}
+      : options_(options),
+        corrupt_column_(corrupt_column),
+        quick_(!options.prefers_decimal && !options.infer_timestamp),
+        scanner_(options) {}
 
   /// Adds one record. The error of mode FAILFAST, or nothing.
   std::optional<std::string> Add(std::string_view record) {
@@ -99,6 +102,14 @@ class Inference {
       return std::nullopt;
     }
     const bool valid = simdjson::validate_utf8(record.data(), record.size());
+    // Most records say nothing new.
+    if (valid && quick_ && root_.Is(TypeKind::kStruct)) {
+      if (scanner_.Begin() == JsonToken::kObject && Covers(root_, JsonToken::kObject)) {
+        return std::nullopt;
+      }
+      depth_ = 0;
+      scanner_.Reset(record);
+    }
     std::optional<DataType> type;
     if (valid) {
       type = Value();
@@ -164,6 +175,67 @@ class Inference {
     } else {
       root_ = MergeJsonTypes(root_, type);
     }
+  }
+
+  /// True where the value at the scanner's place, which begins with `token`, is of a type that `known` holds already.
+  bool Covers(const DataType& known, JsonToken token) {
+    if (known.IsString()) {
+      return scanner_.SkipRest(token);
+    }
+    switch (token) {
+      case JsonToken::kNull:
+        return true;
+      case JsonToken::kTrue:
+      case JsonToken::kFalse:
+        return known.Is(TypeKind::kBoolean);
+      case JsonToken::kInteger:
+        return (known.Is(TypeKind::kLong) && scanner_.number().size() < 19) || known.Is(TypeKind::kDouble);
+      case JsonToken::kFraction:
+        return known.Is(TypeKind::kDouble);
+      case JsonToken::kString: {
+        std::string_view text;
+        return scanner_.String(&text) && text.empty();
+      }
+      case JsonToken::kArray: {
+        if (!known.Is(TypeKind::kArray) || ++depth_ > JsonScanner::kMaxDepth) {
+          return false;
+        }
+        scanner_.Open();
+        for (bool first = true;; first = false) {
+          const int got = scanner_.NextElement(first);
+          if (got <= 0) {
+            --depth_;
+            return got == 0;
+          }
+          if (!Covers(known.element(), scanner_.Begin())) {
+            return false;
+          }
+        }
+      }
+      case JsonToken::kObject: {
+        if (!known.Is(TypeKind::kStruct) || ++depth_ > JsonScanner::kMaxDepth) {
+          return false;
+        }
+        scanner_.Open();
+        const auto& fields = known.fields();
+        for (bool first = true;; first = false) {
+          std::string_view name;
+          const int got = scanner_.NextName(first, &name);
+          if (got <= 0) {
+            --depth_;
+            return got == 0;
+          }
+          const auto field = std::lower_bound(fields.begin(), fields.end(), name,
+                                              [](const StructField& a, std::string_view b) { return a.name < b; });
+          if (field == fields.end() || field->name != name || !Covers(field->type, scanner_.Begin())) {
+            return false;
+          }
+        }
+      }
+      case JsonToken::kError:
+        return false;
+    }
+    return false;
   }
 
   std::optional<DataType> Value() {
@@ -345,6 +417,7 @@ class Inference {
 
   const JsonOptions& options_;
   const std::string& corrupt_column_;
+  const bool quick_;
   JsonScanner scanner_;
   DataType root_;
   int depth_ = 0;
