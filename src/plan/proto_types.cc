@@ -77,21 +77,17 @@ Result<TypedValue> ReadDecimal(const Literal::Decimal& proto) {
     ++precision;
   }
   precision = std::max(precision, scale);
-  const int wanted_scale = proto.has_scale() ? proto.scale() : scale;
+  // The declared type only widens what the digits need: clients send decimal(10,0) for every decimal.
+  const int wanted_scale = std::max(proto.has_scale() ? proto.scale() : scale, scale);
   while (scale < wanted_scale) {
-    unscaled *= 10;
+    if (__builtin_mul_overflow(unscaled, types::Int128{10}, &unscaled)) {
+      return Error(ErrorKind::kInvalidArgument, "INVALID_SQL_ARG", "The decimal literal does not fit its scale.");
+    }
     ++scale;
     ++precision;
   }
-  while (scale > wanted_scale && unscaled % 10 == 0) {
-    unscaled /= 10;
-    --scale;
-  }
-  if (scale != wanted_scale) {
-    return Error(ErrorKind::kInvalidArgument, "INVALID_SQL_ARG", "The decimal literal does not fit its scale.");
-  }
   return TypedValue{Value(unscaled),
-                    DataType::Decimal(std::max({proto.has_precision() ? proto.precision() : precision, 1}), scale)};
+                    DataType::Decimal(std::max({precision, proto.has_precision() ? proto.precision() : 1, scale, 1}), scale)};
 }
 
 Result<TypedValue> ReadLiteral(const Literal& proto, const DataType* expected) {

@@ -475,6 +475,15 @@ Result<Parser::Expr> Parser::ParsePrimary() {
   }
 }
 
+/// A parameter counts as the literal that it would be in the text: a decimal has the digits of its value.
+static sc::Expression* AsWritten(sc::Expression* value) {
+  if (value->has_literal() && value->literal().has_decimal()) {
+    value->mutable_literal()->mutable_decimal()->clear_precision();
+    value->mutable_literal()->mutable_decimal()->clear_scale();
+  }
+  return value;
+}
+
 Result<Parser::Expr> Parser::ParseParameter() {
   const std::size_t first = at_;
   if (AcceptSymbol("?")) {
@@ -486,7 +495,7 @@ Result<Parser::Expr> Parser::ParseParameter() {
     }
     Expr value = New<sc::Expression>();
     value->CopyFrom(*options_.positional_parameters[positional_next_++]);
-    return value;
+    return AsWritten(value);
   }
   FLEUVE_TRY(ExpectSymbol(":"));
   if (!IsIdentifier()) {
@@ -503,7 +512,7 @@ Result<Parser::Expr> Parser::ParseParameter() {
   }
   Expr value = New<sc::Expression>();
   value->CopyFrom(*found->second);
-  return value;
+  return AsWritten(value);
 }
 
 Result<Parser::Expr> Parser::ParseStar(const std::vector<std::string>& target, std::size_t first) {
