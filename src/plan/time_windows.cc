@@ -171,7 +171,10 @@ PlanPtr MergeSessions(const PlanPtr& child, const ExprPtr& mark, const std::vect
                       const Attribute& column) {
   const DataType time = mark->type.fields()[0].type;
   Attribute single = NewColumn("session_row", mark->type, true);
-  PlanPtr plan = MakeFilter(WithColumn(child, mark, single), IsNotNull(MakeAttribute(single)));
+  // Under another name: it is no longer a mark to be replaced.
+  auto row = std::make_shared<Expr>(*mark);
+  row->function = "spark_session_row";
+  PlanPtr plan = MakeFilter(WithColumn(child, row, single), IsNotNull(MakeAttribute(single)));
   Attribute start = NewColumn("session_start", time, true);
   Attribute end = NewColumn("session_end", time, true);
   plan = WithColumn(plan, MakeGetField(MakeAttribute(single), 0), start);

@@ -655,6 +655,7 @@ const ScalarTable& DateKernels() {
       {"spark_timestamp_add", Nulls::kPropagate, MakeTimestampAdd},
       {"spark_window", Nulls::kOwn, MakeWindow},
       {"spark_session_window", Nulls::kOwn, MakeSessionWindow},
+      {"spark_session_row", Nulls::kOwn, MakeSessionWindow},
       {"spark_window_time", Nulls::kPropagate, MakeWindowTime},
   };
   return table;
