@@ -49,6 +49,8 @@ struct JsonOptions : ReadOptions {
   bool prefers_decimal = false;
   bool infer_timestamp = false;
   bool drop_all_null = false;
+  /// A string column takes other values as a JSON writer prints them (12.5 for 12.50), not as they stand in the text.
+  bool strings_rewritten = false;
   /// Documents are made of text alone (XML): strings are read as values of any type.
   bool strings_hold_values = false;
   /// `xml` or `avro`: documents stand in files of that format; empty: JSON text. (option fleuve.container)

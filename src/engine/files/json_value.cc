@@ -11,6 +11,8 @@
 #include "engine/carriers_internal.h"
 #include "engine/files/row_target_internal.h"
 #include "engine/files/text_value_internal.h"
+#include "engine/functions/json_path_internal.h"
+#include "engine/functions/variant_internal.h"
 #include "engine/raise_internal.h"
 
 namespace fleuve::engine {
@@ -420,6 +422,9 @@ JsonOutcome JsonValueParser::Mismatch(JsonToken token, duckdb::Vector& out, idx_
 }
 
 JsonOutcome JsonValueParser::Value(JsonNode& node, duckdb::Vector& out, idx_t row, std::string* rescued) {
+  if (node.kind == TypeKind::kVariant) {
+    return Variant(out, row);
+  }
   const JsonToken token = scanner_.Begin();
   if (token == JsonToken::kError) {
     return JsonOutcome::kSyntax;
@@ -450,6 +455,25 @@ JsonOutcome JsonValueParser::Value(JsonNode& node, duckdb::Vector& out, idx_t ro
     default:
       return Scalar(node, token, out, row);
   }
+}
+
+JsonOutcome JsonValueParser::Variant(duckdb::Vector& out, idx_t row) {
+  if (!scanner_.SkipBlank()) {
+    return JsonOutcome::kSyntax;
+  }
+  const char* begin = scanner_.position();
+  if (!scanner_.SkipValue()) {
+    return JsonOutcome::kSyntax;
+  }
+  const auto bytes = VariantFromJson(std::string_view(begin, static_cast<std::size_t>(scanner_.position() - begin)));
+  if (!bytes) {
+    SetNull(out, row);
+    return JsonOutcome::kMismatch;
+  }
+  auto& entries = duckdb::StructVector::GetEntries(out);
+  SetText(*entries[0], row, bytes->value);
+  SetText(*entries[1], row, bytes->metadata);
+  return JsonOutcome::kOk;
 }
 
 JsonOutcome JsonValueParser::Array(JsonNode& node, duckdb::Vector& out, idx_t row, bool rescuing) {
@@ -599,7 +623,11 @@ JsonOutcome JsonValueParser::Scalar(JsonNode& node, JsonToken token, duckdb::Vec
         return JsonOutcome::kOk;
       }
       if (token == JsonToken::kInteger || token == JsonToken::kFraction) {
-        SetText(out, row, scanner_.number());
+        if (options_.strings_rewritten && token == JsonToken::kFraction) {
+          SetText(out, row, JavaDoubleToString(std::strtod(std::string(scanner_.number()).c_str(), nullptr)));
+        } else {
+          SetText(out, row, scanner_.number());
+        }
         return JsonOutcome::kOk;
       }
       if (token == JsonToken::kTrue || token == JsonToken::kFalse) {
@@ -610,7 +638,8 @@ JsonOutcome JsonValueParser::Scalar(JsonNode& node, JsonToken token, duckdb::Vec
       if (!scanner_.SkipRest(token)) {
         return JsonOutcome::kSyntax;
       }
-      SetText(out, row, std::string_view(begin, static_cast<std::size_t>(scanner_.position() - begin)));
+      const std::string_view raw(begin, static_cast<std::size_t>(scanner_.position() - begin));
+      SetText(out, row, options_.strings_rewritten ? RewriteJson(raw) : std::string(raw));
       return JsonOutcome::kOk;
     }
     case TypeKind::kBoolean:

@@ -87,6 +87,7 @@ class JsonValueParser {
   JsonOutcome Value(JsonNode& node, duckdb::Vector& out, duckdb::idx_t row, std::string* rescued);
 
  private:
+  JsonOutcome Variant(duckdb::Vector& out, duckdb::idx_t row);
   JsonOutcome Array(JsonNode& node, duckdb::Vector& out, duckdb::idx_t row, bool rescuing);
   JsonOutcome Map(JsonNode& node, duckdb::Vector& out, duckdb::idx_t row, bool rescuing);
   JsonOutcome Scalar(JsonNode& node, JsonToken token, duckdb::Vector& out, duckdb::idx_t row);

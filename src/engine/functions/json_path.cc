@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "engine/files/json_scanner_internal.h"
 #include "engine/functions/elements_internal.h"
+#include "engine/functions/json_path_internal.h"
 #include "engine/functions/tables_internal.h"
 
 namespace fleuve::engine {
@@ -430,6 +431,16 @@ Result<Kernel> MakeTuple(const ScalarSite& site) {
 }
 
 }  // namespace
+
+std::string RewriteJson(std::string_view raw) {
+  Node root;
+  if (!ParseDocument(raw, LenientOptions(), root)) {
+    return std::string(raw);
+  }
+  std::string out;
+  Write(root, out);
+  return out;
+}
 
 const ScalarTable& JsonPathKernels() {
   static const ScalarTable table = {

@@ -68,11 +68,9 @@ bool IsBlank(std::string_view text) { return text.find_first_not_of(" \t\n\r\f\v
 
 Result<Kernel> MakeFromJson(const ScalarSite& site) {
   FLEUVE_ASSIGN(JsonOptions made, MakeJsonOptions(OptionsAt(site, 1), site.Literal(2).text()));
+  made.strings_rewritten = true;
   auto options = std::make_shared<JsonOptions>(std::move(made));
   const DataType type = site.expr.type;
-  if (type.Is(TypeKind::kVariant)) {
-    return Error::Unsupported("from_json into VARIANT");
-  }
   auto context = site.expr.context;
   const bool fail_fast = options->mode == ParseMode::kFailFast;
   return Kernel([options, type, context, fail_fast](DataChunk& args, Vector& result) {
@@ -93,7 +91,7 @@ Result<Kernel> MakeFromJson(const ScalarSite& site) {
     for (idx_t row = 0; row < args.size(); ++row) {
       if (documents.IsNull(row) || IsBlank(documents.Get<Str>(row))) {
         FlatVector::SetNull(result, row, true);
-        if (!is_struct) {
+        if (type.Is(TypeKind::kArray) || type.Is(TypeKind::kMap)) {
           FlatVector::GetData<duckdb::list_entry_t>(result)[row] =
               duckdb::list_entry_t(duckdb::ListVector::GetListSize(result), 0);
         }
@@ -125,6 +123,17 @@ Result<Kernel> MakeFromJson(const ScalarSite& site) {
           } else {
             FlatVector::SetNull(column, row, true);
           }
+        }
+        continue;
+      }
+      if (type.Is(TypeKind::kVariant)) {
+        scanner.Reset(text);
+        outcome = parser.Value(*root, result, row, nullptr);
+        if (outcome != JsonOutcome::kOk) {
+          if (fail_fast) {
+            ThrowMalformed(text, context);
+          }
+          FlatVector::SetNull(result, row, true);
         }
         continue;
       }
