@@ -211,15 +211,21 @@ Result<void> CheckNode(const LogicalPlan& node, const std::string& mode, bool ha
       return Refused("Sampling is not supported on streaming DataFrames/Datasets");
     case PlanKind::kWindow: {
       std::string names;
+      std::string specs;
       for (std::size_t i = 0; i < node.exprs.size(); ++i) {
         const std::string& shown = node.exprs[i]->display;
-        std::string function = shown.substr(0, shown.find(" OVER ("));
+        const std::size_t over = shown.find(" OVER ");
+        std::string function = shown.substr(0, over);
+        specs += (specs.empty() ? "" : ", ") + (over == std::string::npos ? shown : shown.substr(over + 6));
         std::transform(function.begin(), function.end(), function.begin(),
                        [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-        names += (names.empty() ? "" : ", ") + function;
+        const std::string& column = node.output[node.output.size() - node.exprs.size() + i].name;
+        names += (names.empty() ? "" : ", ") + function + " (as column `" + column + "`)";
       }
       return Error(ErrorKind::kInvalidArgument, "NON_TIME_WINDOW_NOT_SUPPORTED_IN_STREAMING",
-                   "Window function is not supported in " + names + " on streaming DataFrames/Datasets.")
+                   "Window function is not supported in " + names +
+                       " on streaming DataFrames/Datasets.\nStructured Streaming only supports time-window aggregation "
+                       "using the WINDOW function. (window specification: " + specs + ")")
           .With("windowFunc", names);
     }
     default:

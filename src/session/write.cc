@@ -44,9 +44,9 @@ connectors::files::SaveMode FileModeOf(SaveMode mode) {
 }
 
 Error NeedsBatch() {
-  return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_3102",
-               "Queries with streaming sources must be executed with writeStream.start(), or from a streaming table or flow "
-               "definition within a Spark Declarative Pipeline.;");
+  return Error(ErrorKind::kInvalidArgument, "CALL_ON_STREAMING_DATASET_UNSUPPORTED",
+               "The method `write` can not be called on streaming Dataset/DataFrame.")
+      .With("methodName", "`write`");
 }
 
 }  // namespace
