@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "delta/log.h"
-#include "delta/snapshot_internal.h"
+#include "delta/snapshot_build.h"
 
 namespace fleuve::delta {
 

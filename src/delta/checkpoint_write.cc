@@ -8,7 +8,7 @@
 #include "delta/actions_internal.h"
 #include "delta/checkpoint_internal.h"
 #include "delta/json_checksum_internal.h"
-#include "delta/skipping_internal.h"
+#include "delta/skipping.h"
 #include "delta/table_source.h"
 
 namespace fleuve::delta {

@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "base/bytes.h"
-#include "delta/deletion_vector_internal.h"
+#include "delta/deletion_vector.h"
 #include "delta/table_source.h"
 
 namespace fleuve::delta {

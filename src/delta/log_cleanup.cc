@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "delta/log_cleanup_internal.h"
-#include "delta/snapshot_internal.h"
+#include "delta/snapshot_build.h"
 
 namespace fleuve::delta {
 namespace {

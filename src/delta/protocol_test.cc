@@ -4,11 +4,11 @@
 #include <memory>
 #include <thread>
 
-#include "delta/deletion_vector_internal.h"
+#include "delta/deletion_vector.h"
 #include "delta/file_set_internal.h"
 #include "delta/json_checksum_internal.h"
 #include "delta/log.h"
-#include "delta/snapshot_internal.h"
+#include "delta/snapshot_build.h"
 #include "delta/table_source.h"
 #include "delta/transaction.h"
 #include "storage/memory_store.h"

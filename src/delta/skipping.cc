@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/bytes.h"
-#include "delta/skipping_internal.h"
+#include "delta/skipping.h"
 #include "delta/table_source.h"
 
 namespace fleuve::delta {

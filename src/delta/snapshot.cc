@@ -6,8 +6,8 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
-#include "delta/skipping_internal.h"
-#include "delta/snapshot_internal.h"
+#include "delta/skipping.h"
+#include "delta/snapshot_build.h"
 #include "delta/table_source.h"
 
 namespace fleuve::delta {

@@ -6,9 +6,9 @@
 #include <cstdlib>
 
 #include "base/bytes.h"
-#include "delta/deletion_vector_internal.h"
-#include "delta/skipping_internal.h"
-#include "delta/snapshot_internal.h"
+#include "delta/deletion_vector.h"
+#include "delta/skipping.h"
+#include "delta/snapshot_build.h"
 
 namespace fleuve::delta {
 

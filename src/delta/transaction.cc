@@ -9,8 +9,8 @@
 #include "base/failpoint.h"
 #include "base/ids.h"
 #include "base/log.h"
-#include "delta/skipping_internal.h"
-#include "delta/snapshot_internal.h"
+#include "delta/skipping.h"
+#include "delta/snapshot_build.h"
 
 namespace fleuve::delta {
 namespace {

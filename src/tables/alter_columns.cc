@@ -3,7 +3,7 @@
 
 #include "base/bytes.h"
 #include "base/ids.h"
-#include "delta/skipping_internal.h"
+#include "delta/skipping.h"
 #include "delta/table_source.h"
 #include "tables/alter_internal.h"
 #include "tables/commands.h"

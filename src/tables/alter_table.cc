@@ -2,7 +2,7 @@
 #include <set>
 
 #include "base/bytes.h"
-#include "delta/skipping_internal.h"
+#include "delta/skipping.h"
 #include "plan/function_builder.h"
 #include "tables/alter_internal.h"
 #include "tables/clustering_internal.h"

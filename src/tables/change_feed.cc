@@ -5,9 +5,9 @@
 #include <map>
 
 #include "base/bytes.h"
-#include "delta/deletion_vector_internal.h"
-#include "delta/skipping_internal.h"
-#include "delta/snapshot_internal.h"
+#include "delta/deletion_vector.h"
+#include "delta/skipping.h"
+#include "delta/snapshot_build.h"
 #include "delta/table_source.h"
 #include "tables/write_options_internal.h"
 

@@ -1,7 +1,7 @@
 #include "tables/clustering_internal.h"
 
 #include "base/bytes.h"
-#include "delta/skipping_internal.h"
+#include "delta/skipping.h"
 
 namespace fleuve::tables {
 

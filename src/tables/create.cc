@@ -5,7 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/ids.h"
-#include "delta/skipping_internal.h"
+#include "delta/skipping.h"
 #include "delta/table_source.h"
 #include "delta/transaction.h"
 #include "tables/clustering_internal.h"

@@ -7,7 +7,7 @@
 
 #include "base/bytes.h"
 #include "columnar/ipc.h"
-#include "delta/skipping_internal.h"
+#include "delta/skipping.h"
 #include "delta/table_source.h"
 #include "engine/engine.h"
 #include "plan/analyzer.h"

@@ -3,9 +3,9 @@
 #include <set>
 
 #include "base/bytes.h"
-#include "delta/deletion_vector_internal.h"
-#include "delta/skipping_internal.h"
-#include "delta/snapshot_internal.h"
+#include "delta/deletion_vector.h"
+#include "delta/skipping.h"
+#include "delta/snapshot_build.h"
 #include "delta/table_source.h"
 #include "tables/clustering_internal.h"
 #include "tables/commands.h"

@@ -4,7 +4,7 @@
 
 #include "base/bytes.h"
 #include "columnar/ipc.h"
-#include "delta/skipping_internal.h"
+#include "delta/skipping.h"
 #include "engine/engine.h"
 #include "plan/analyzer.h"
 #include "tables/insert_columns_internal.h"

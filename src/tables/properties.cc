@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "base/bytes.h"
-#include "delta/snapshot_internal.h"
+#include "delta/snapshot_build.h"
 #include "tables/schema_internal.h"
 
 namespace fleuve::tables {

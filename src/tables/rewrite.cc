@@ -4,7 +4,7 @@
 #include <map>
 
 #include "base/bytes.h"
-#include "delta/skipping_internal.h"
+#include "delta/skipping.h"
 #include "delta/table_source.h"
 #include "engine/engine.h"
 #include "tables/schema_internal.h"

@@ -3,7 +3,7 @@
 
 #include "base/bytes.h"
 #include "base/ids.h"
-#include "delta/skipping_internal.h"
+#include "delta/skipping.h"
 #include "plan/analyzer.h"
 #include "plan/coercion.h"
 #include "plan/function_builder.h"

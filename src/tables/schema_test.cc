@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "delta/skipping_internal.h"
+#include "delta/skipping.h"
 #include "tables/schema_internal.h"
 
 namespace fleuve::tables {

@@ -6,7 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/ids.h"
-#include "delta/skipping_internal.h"
+#include "delta/skipping.h"
 #include "delta/table_source.h"
 #include "plan/coercion.h"
 #include "tables/data_files_internal.h"

@@ -8,7 +8,7 @@
 #include "base/bytes.h"
 #include "base/log.h"
 #include "connectors/files/file_listing.h"
-#include "connectors/files/file_schema_internal.h"
+#include "connectors/files/file_schema.h"
 
 namespace fleuve::connectors::autoloader {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "connectors/autoloader/cloud_options_internal.h"
-#include "connectors/files/file_schema_internal.h"
+#include "connectors/files/file_schema.h"
 #include "connectors/stream_relation.h"
 
 namespace fleuve::connectors::autoloader {

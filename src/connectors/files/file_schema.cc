@@ -4,7 +4,7 @@
 
 #include "base/bytes.h"
 #include "connectors/files/file_log.h"
-#include "connectors/files/file_schema_internal.h"
+#include "connectors/files/file_schema.h"
 #include "storage/object_store.h"
 
 namespace fleuve::connectors::files {

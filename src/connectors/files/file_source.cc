@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "connectors/files/file_log.h"
-#include "connectors/files/file_schema_internal.h"
+#include "connectors/files/file_schema.h"
 #include "connectors/files/file_stream_internal.h"
 #include "connectors/folder_watch.h"
 #include "connectors/stream_relation.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "connectors/files/file_schema_internal.h"
+#include "connectors/files/file_schema.h"
 #include "connectors/files/file_stream.h"
 
 namespace fleuve::connectors::files {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/bytes.h"
-#include "connectors/files/file_schema_internal.h"
+#include "connectors/files/file_schema.h"
 #include "storage/object_store.h"
 
 namespace fleuve::connectors::files {

@@ -7,7 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/ids.h"
-#include "connectors/files/file_schema_internal.h"
+#include "connectors/files/file_schema.h"
 #include "plan/analyzer.h"
 #include "storage/object_store.h"
 

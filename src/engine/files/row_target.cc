@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/clock.h"
 #include "base/ids.h"
 #include "base/json.h"
 #include "engine/raise_internal.h"
@@ -16,7 +17,7 @@ namespace fleuve::engine {
 namespace {
 
 std::string TimeFolder() {
-  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  const std::time_t now = static_cast<std::time_t>(Clock::System()->NowMillis() / 1000);
   std::tm parts{};
   gmtime_r(&now, &parts);
   char text[32];
