@@ -72,10 +72,20 @@ Result<ExprPtr> BuildNth(Call& call) {
   if (offset->is_null() || offset->integer() <= 0) {
     return call.Mismatch("VALUE_OUT_OF_RANGE", "The `offset` must be between (0, 2147483647].");
   }
-  std::string display = call.Display() + (call.source.ignore_nulls ? " ignore nulls" : "");
+  bool ignore = call.source.ignore_nulls;
+  if (call.size() == 3) {
+    const Value* flag = call.LiteralOf(2);
+    if (flag == nullptr || flag->is_null() || !call.type(2).Is(TypeKind::kBoolean)) {
+      return call.Mismatch("NON_FOLDABLE_INPUT", "the input `ignoreNulls` should be a foldable \"BOOLEAN\" expression.");
+    }
+    ignore = ignore || flag->boolean();
+    call.args.pop_back();
+    call.shown.pop_back();
+  }
+  std::string display = call.Display() + (ignore ? " ignore nulls" : "");
   auto copy = std::make_shared<Expr>(*MakeCall("nth_value", call.args, call.type(0), true));
   copy->display = display;
-  copy->ignore_nulls = call.source.ignore_nulls;
+  copy->ignore_nulls = ignore;
   return copy;
 }
 
@@ -87,7 +97,7 @@ const Table& WindowFunctions() {
       Window("dense_rank", 0, -1, BuildRank),  Window("percent_rank", 0, -1, BuildRank),
       Window("cume_dist", 0, 0, BuildRank),    Window("ntile", 0, 1, BuildNtile),
       Window("lag", 1, 3, BuildShift),         Window("lead", 1, 3, BuildShift),
-      Window("nth_value", 2, 2, BuildNth),
+      Window("nth_value", 2, 3, BuildNth),
   };
   return table;
 }
