@@ -8,6 +8,28 @@ namespace fleuve::plan {
 using types::DataType;
 using types::TypeKind;
 
+namespace {
+
+/// True where rows can be grouped by the type: whatever can be ordered, and maps of such.
+bool IsGroupable(const DataType& type) {
+  switch (type.kind()) {
+    case TypeKind::kVariant:
+    case TypeKind::kCalendarInterval:
+      return false;
+    case TypeKind::kMap:
+      return IsGroupable(type.key()) && IsGroupable(type.value());
+    case TypeKind::kArray:
+      return IsGroupable(type.element());
+    case TypeKind::kStruct:
+      return std::all_of(type.fields().begin(), type.fields().end(),
+                         [](const types::StructField& field) { return IsGroupable(field.type); });
+    default:
+      return true;
+  }
+}
+
+}  // namespace
+
 /// An Aggregate node under construction: expressions above it are rewritten over its output.
 struct Analyzer::AggregateSite {
   std::vector<ExprPtr> grouping;
@@ -167,6 +189,13 @@ Result<PlanPtr> Analyzer::MakeAggregate(PlanPtr input, const AggregateParts& par
   AggregateSite site;
   site.grouping = parts.grouping;
   for (const ExprPtr& expr : parts.grouping) {
+    if (!IsGroupable(expr->type)) {
+      return Error(ErrorKind::kInvalidArgument, "GROUP_EXPRESSION_TYPE_IS_NOT_ORDERABLE",
+                   "The expression \"" + expr->display + "\" cannot be used as a grouping expression because its data "
+                   "type " + TypesSql(expr->type) + " is not an orderable data type.")
+          .With("sqlExpr", "\"" + expr->display + "\"")
+          .With("dataType", TypesSql(expr->type));
+    }
     if (HasAggregate(expr)) {
       return Error(ErrorKind::kInvalidArgument, "GROUP_BY_AGGREGATE",
                    "Aggregate functions are not allowed in GROUP BY, but found " + expr->display + ".")

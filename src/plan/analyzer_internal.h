@@ -211,6 +211,9 @@ class Analyzer {
                            std::vector<std::string> using_columns, bool natural, bool lateral);
   Result<PlanPtr> SetOperation(const sc::SetOperation& set);
   Result<PlanPtr> Union(std::vector<PlanPtr> inputs);
+  /// Structs of columns with one name, their fields matched by name (unionByName).
+  Result<void> MatchFields(PlanPtr& left, PlanPtr& right, bool allow_missing);
+  Result<ExprPtr> WithFields(const ExprPtr& expr, const types::DataType& target);
   Result<std::vector<PlanPtr>> WidenInputs(std::vector<PlanPtr> inputs, const std::string& operation);
   Result<PlanPtr> CastColumns(const PlanPtr& plan, const std::vector<types::DataType>& types);
 

@@ -75,7 +75,18 @@ Result<PlanPtr> Analyzer::LateralJoin(const sc::LateralJoin& join) {
                    "The lateral join cannot be used with this join type: only inner, left outer and cross joins can be "
                    "lateral.");
   }
-  return JoinOver(std::move(left), *std::move(right), join.join_type(),
+  sc::Join_JoinType type = join.join_type();
+  if (type == sc::Join::JOIN_TYPE_LEFT_OUTER && !join.has_join_condition()) {
+    // Beside a bare generator Spark keeps only the rows for which the generator gives some.
+    PlanPtr source = *right;
+    while (source->kind == PlanKind::kProject) {
+      source = source->children.front();
+    }
+    if (source->kind == PlanKind::kGenerate && source->children.front()->kind == PlanKind::kOneRow) {
+      type = sc::Join::JOIN_TYPE_INNER;
+    }
+  }
+  return JoinOver(std::move(left), *std::move(right), type,
                   join.has_join_condition() ? &join.join_condition() : nullptr, {}, false, true);
 }
 

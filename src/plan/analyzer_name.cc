@@ -435,7 +435,8 @@ Result<ExprPtr> Analyzer::DataFrameColumn(const std::vector<std::string>& parts,
         });
       }
     }
-    return missing();
+    // The frame has it, but it did not come this far.
+    return UnresolvedColumn(parts, scope.tiers);
   }
   return missing();
 }

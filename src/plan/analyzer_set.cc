@@ -132,6 +132,106 @@ Result<PlanPtr> Analyzer::Union(std::vector<PlanPtr> inputs) {
   return PlanPtr(std::move(plan));
 }
 
+Result<ExprPtr> Analyzer::WithFields(const ExprPtr& expr, const DataType& target) {
+  if (!target.Is(TypeKind::kStruct) || !expr->type.Is(TypeKind::kStruct)) {
+    return expr;
+  }
+  std::vector<ExprPtr> parts;
+  for (const types::StructField& field : target.fields()) {
+    const std::optional<std::size_t> ordinal = types::FieldIndex(expr->type, field.name, config_.case_sensitive);
+    ExprPtr part;
+    if (ordinal) {
+      FLEUVE_ASSIGN(part, WithFields(MakeGetField(expr, static_cast<int>(*ordinal)), field.type));
+    } else {
+      part = MakeNull(field.type);
+    }
+    parts.push_back(MakeLiteral(types::Value(field.name), DataType::String()));
+    parts.push_back(std::move(part));
+  }
+  FLEUVE_ASSIGN(ExprPtr made, Call("named_struct", std::move(parts)));
+  if (!expr->nullable) {
+    return made;
+  }
+  FLEUVE_ASSIGN(ExprPtr is_null, Call("isnull", {expr}));
+  return MakeCase({is_null, MakeNull(made->type), made}, true, made->type);
+}
+
+Result<void> Analyzer::MatchFields(PlanPtr& left, PlanPtr& right, bool allow_missing) {
+  const bool case_sensitive = config_.case_sensitive;
+  // The fields of the left type in their order, then those that only the right one has.
+  const std::function<std::optional<DataType>(const DataType&, const DataType&)> merge =
+      [&](const DataType& a, const DataType& b) -> std::optional<DataType> {
+    if (!a.Is(TypeKind::kStruct) || !b.Is(TypeKind::kStruct)) {
+      return a;
+    }
+    std::vector<types::StructField> fields;
+    for (const types::StructField& field : a.fields()) {
+      const std::optional<std::size_t> other = types::FieldIndex(b, field.name, case_sensitive);
+      if (!other && !allow_missing) {
+        return std::nullopt;
+      }
+      fields.push_back(field);
+      if (!other) {
+        fields.back().nullable = true;
+        continue;
+      }
+      const std::optional<DataType> merged = merge(field.type, b.fields()[*other].type);
+      if (!merged) {
+        return std::nullopt;
+      }
+      fields.back().type = *merged;
+      fields.back().nullable = field.nullable || b.fields()[*other].nullable;
+    }
+    for (const types::StructField& field : b.fields()) {
+      if (types::FieldIndex(a, field.name, case_sensitive)) {
+        continue;
+      }
+      if (!allow_missing) {
+        return std::nullopt;
+      }
+      fields.push_back(field);
+      fields.back().nullable = true;
+    }
+    return DataType::Struct(std::move(fields));
+  };
+  PlanPtr* sides[] = {&left, &right};
+  std::vector<std::optional<DataType>> wanted(left->output.size());
+  for (std::size_t i = 0; i < wanted.size() && i < right->output.size(); ++i) {
+    const DataType& a = left->output[i].type;
+    const DataType& b = right->output[i].type;
+    if (a.Is(TypeKind::kStruct) && b.Is(TypeKind::kStruct) && !a.EqualsIgnoringNullability(b)) {
+      wanted[i] = merge(a, b);
+    }
+  }
+  for (PlanPtr* side : sides) {
+    std::vector<ExprPtr> exprs;
+    std::vector<Attribute> output = (*side)->output;
+    bool changed = false;
+    for (std::size_t i = 0; i < output.size(); ++i) {
+      ExprPtr expr = AttributeExpr(output[i]);
+      const bool has_target = i < wanted.size() && wanted[i].has_value();
+      bool same_names = has_target && wanted[i]->fields().size() == output[i].type.fields().size();
+      for (std::size_t f = 0; same_names && f < wanted[i]->fields().size(); ++f) {
+        same_names = wanted[i]->fields()[f].name == output[i].type.fields()[f].name &&
+                     !wanted[i]->fields()[f].type.Is(TypeKind::kStruct);
+      }
+      if (has_target && !same_names) {
+        FLEUVE_ASSIGN(expr, WithFields(expr, *wanted[i]));
+        output[i].id = NewAttributeId();
+        output[i].type = expr->type;
+        output[i].nullable = expr->nullable;
+        output[i].qualifier.clear();
+        changed = true;
+      }
+      exprs.push_back(std::move(expr));
+    }
+    if (changed) {
+      *side = MakeProject(*side, std::move(exprs), std::move(output));
+    }
+  }
+  return {};
+}
+
 Result<PlanPtr> Analyzer::SetOperation(const sc::SetOperation& set) {
   FLEUVE_ASSIGN(PlanPtr left, Relation(set.left_input()));
   FLEUVE_ASSIGN(PlanPtr right, Relation(set.right_input()));
@@ -212,6 +312,7 @@ Result<PlanPtr> Analyzer::SetOperation(const sc::SetOperation& set) {
     if (left_output.size() != left->output.size()) {
       left = MakeProject(std::move(left), std::move(left_exprs), std::move(left_output));
     }
+    FLEUVE_TRY(MatchFields(left, right, set.allow_missing_columns()));
   }
   if (set.set_op_type() == sc::SetOperation::SET_OP_TYPE_UNION) {
     FLEUVE_ASSIGN(PlanPtr all, Union({std::move(left), std::move(right)}));

@@ -64,6 +64,16 @@ Result<ExprPtr> BuildShift(Call& call) {
 }
 
 Result<ExprPtr> BuildNth(Call& call) {
+  bool ignore_nulls = call.source.ignore_nulls;
+  if (call.size() == 3) {
+    const Value* flag = call.LiteralOf(2);
+    if (flag == nullptr || flag->is_null() || !call.type(2).Is(TypeKind::kBoolean)) {
+      return call.Unexpected(2, "BOOLEAN");
+    }
+    ignore_nulls = ignore_nulls || flag->boolean();
+    call.args.pop_back();
+    call.shown.pop_back();
+  }
   FLEUVE_TRY(call.To(1, DataType::Int()));
   const Value* offset = call.LiteralOf(1);
   if (offset == nullptr) {
