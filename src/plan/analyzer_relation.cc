@@ -62,7 +62,7 @@ Result<PlanPtr> Analyzer::RelationBody(const sc::Relation& relation) {
       const auto known = relation.common().has_plan_id() ? plans_by_id_.find(relation.common().plan_id())
                                                          : plans_by_id_.end();
       if (relation.read().is_streaming() && known != plans_by_id_.end()) {
-        return FreshInstance(known->second.front());
+        return FreshInstance(known->second.front().plan);
       }
       return Read(relation.read());
     }
