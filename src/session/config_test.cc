@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
+
 namespace fleuve::session {
 namespace {
 
 TEST(ConfigTest, DefaultsAreAnsweredAndNotListed) {
-  Config config({{"spark.app.name", "x"}});
+  Config config(std::map<std::string, std::string>{{"spark.app.name", "x"}});
   EXPECT_EQ(config.Get("spark.sql.ansi.enabled").value(), "true");
   EXPECT_EQ(config.Find("no.such.key"), std::nullopt);
   EXPECT_EQ(config.Get("no.such.key").error().condition(), "SQL_CONF_NOT_FOUND");
