@@ -107,7 +107,7 @@ TEST(Grammar, EveryCommandMessageHasARule) {
 }
 
 TEST(Expressions, PrecedenceAndShapes) {
-  EXPECT_EQ(Shape(Expression("a + b * -c DIV 2 || 'x'")), "concat(+(a div(*(b -(c)) 2)) 'x')");
+  EXPECT_EQ(Shape(Expression("a + b * -c DIV 2 || 'x'")), "concat(+(a div(*(b unary_minus(c)) 2)) 'x')");
   EXPECT_EQ(Shape(Expression("NOT a = 1 AND b <> 2 OR c")), "or(and(not(==(a 1)) not(==(b 2))) c)");
   EXPECT_EQ(Shape(Expression("a AND b AND c AND d")), "and(and(a b) and(c d))");
   EXPECT_EQ(Shape(Expression("a & b | c ^ d << 1")), "|(&(a b) ^(c <<(d 1)))");
