@@ -59,6 +59,7 @@ Result<void> SetProperties(const TableContext& context, const TableRef& table, c
       }
       given.Set(key, Json(value));
     }
+    FLEUVE_TRY(CheckStatisticsColumns(a.metadata, a.schema));
     const std::string after = delta::ColumnMappingMode(a.metadata);
     if (before != after) {
       if (before != "none" || after != "name") {

@@ -116,6 +116,24 @@ Result<void> CheckExisting(const delta::Snapshot& snapshot, const CreateSpec& sp
   return {};
 }
 
+/// Defaults are constants of their own: no subquery.
+Result<void> CheckDefaults(const types::Schema& schema, const plan::AnalysisConfig& config) {
+  for (const StructField& field : schema.fields()) {
+    const std::string* sql = FieldText(field, "CURRENT_DEFAULT");
+    if (sql == nullptr) {
+      continue;
+    }
+    auto one_row = std::make_shared<plan::LogicalPlan>();
+    one_row->kind = plan::PlanKind::kOneRow;
+    FLEUVE_ASSIGN(const plan::ExprPtr value, AnalyzeSql(*sql, one_row, config));
+    if (plan::AnyExpr(value, [](const plan::Expr& e) { return e.kind == plan::ExprKind::kSubquery; })) {
+      return Error(ErrorKind::kInvalidArgument, "INVALID_DEFAULT_VALUE.SUBQUERY_EXPRESSION",
+                   "The default value " + *sql + " of column " + field.name + " has a subquery.");
+    }
+  }
+  return {};
+}
+
 bool HasDefaults(const types::Schema& schema) {
   return std::any_of(schema.fields().begin(), schema.fields().end(),
                      [](const StructField& f) { return FieldText(f, "CURRENT_DEFAULT") != nullptr; });
@@ -191,6 +209,8 @@ Result<types::Schema> CreateTable(const TableContext& context, const TableRef& t
   }
   metadata.partition_columns = partition_by;
   FLEUVE_TRY(CheckColumnNames(schema, delta::ColumnMappingMode(metadata) != "none"));
+  FLEUVE_TRY(CheckDefaults(schema, context.config));
+  FLEUVE_TRY(CheckStatisticsColumns(metadata, schema));
   metadata.schema_string = SchemaText(schema);
   FLEUVE_TRY(AssignColumnMapping(metadata, schema, true));
   if (HasDefaults(schema) && delta::FindIn(metadata.configuration, "delta.feature.allowColumnDefaults") == nullptr &&

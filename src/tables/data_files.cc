@@ -377,32 +377,6 @@ Result<DataFiles> WriteDataFiles(const TableContext& context, const storage::Loc
     plan = node;
   }
   const bool mapped = delta::ColumnMappingMode(metadata) != "none";
-  // Texts that a partition's folder cannot hold are NULL from the start, so that they share its files.
-  {
-    std::vector<ExprPtr> values;
-    std::vector<StructField> fields;
-    bool any = false;
-    for (std::size_t i = 0; i < plan->output.size(); ++i) {
-      const plan::Attribute& attribute = plan->output[i];
-      ExprPtr value = plan::MakeAttribute(attribute);
-      const bool is_text = attribute.type.Is(TypeKind::kString) || attribute.type.Is(TypeKind::kBinary);
-      if (is_text && i < schema.fields().size() && IsPartition(metadata, schema.fields()[i].name)) {
-        ExprPtr none;
-        for (const char* text : {"", "__HIVE_DEFAULT_PARTITION__"}) {
-          const ExprPtr same = plan::MakeCall("eq", {value, plan::MakeLiteral(Value(text), attribute.type)},
-                                              DataType::Boolean(), attribute.nullable);
-          none = none == nullptr ? same : plan::MakeCall("or", {none, same}, DataType::Boolean(), attribute.nullable);
-        }
-        value = plan::MakeCase({none, plan::MakeNull(attribute.type), value}, true, attribute.type);
-        any = true;
-      }
-      values.push_back(std::move(value));
-      fields.push_back(plan::FieldOf(attribute));
-    }
-    if (any) {
-      plan = ProjectTo(plan, std::move(values), DataType::Struct(std::move(fields)));
-    }
-  }
   // Void columns are not stored.
   std::vector<ExprPtr> kept;
   std::vector<StructField> kept_fields;

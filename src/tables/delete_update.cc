@@ -86,6 +86,10 @@ Result<std::int64_t> Delete(const TableContext& context, const TableRef& table, 
                        {"scanTimeMs", "0"},
                        {"numAddedBytes", number(rewrite.written.bytes)},
                        {"rewriteTimeMs", elapsed}};
+  if (truncate) {
+    delta::EraseFrom(operation.metrics, "numDeletedRows");
+    delta::EraseFrom(operation.metrics, "numCopiedRows");
+  }
   std::vector<std::string> files = rewrite.written.files;
   files.insert(files.end(), rewrite.changes.files.begin(), rewrite.changes.files.end());
   std::vector<std::string> folders = rewrite.written.folders;

@@ -202,30 +202,23 @@ Result<ExprPtr> Text(const char* name, std::vector<ExprPtr> arguments, const pla
   return plan::BuildFunction(call);
 }
 
-/// CHAR(n) is filled up with blanks; blanks beyond the length of CHAR and VARCHAR are cut off. What is still too long
-/// breaks the column's rule.
+/// CHAR(n) is filled up with blanks. What is too long breaks the column's rule.
 Result<ExprPtr> FitLength(const ExprPtr& value, const StructField& field, const plan::AnalysisConfig& config) {
   const std::string* text = FieldText(field, "__CHAR_VARCHAR_TYPE_STRING");
   if (text == nullptr) {
     return value;
   }
   FLEUVE_ASSIGN(const types::DataType declared, types::DataType::FromDdl(*text));
-  if (!declared.Is(types::TypeKind::kChar) && !declared.Is(types::TypeKind::kVarchar)) {
+  if (!declared.Is(types::TypeKind::kChar)) {
     return value;
   }
   const ExprPtr length = plan::MakeLiteral(types::Value(static_cast<std::int64_t>(declared.length())),
                                            types::DataType::Int());
   const ExprPtr blank = plan::MakeLiteral(types::Value(" "), types::DataType::String());
-  FLEUVE_ASSIGN(const ExprPtr trimmed, Text("rtrim", {value}, config));
-  FLEUVE_ASSIGN(const ExprPtr filled, Text("rpad", {trimmed, length, blank}, config));
+  FLEUVE_ASSIGN(const ExprPtr filled, Text("rpad", {value, length, blank}, config));
   FLEUVE_ASSIGN(const ExprPtr value_length, Text("length", {value}, config));
-  FLEUVE_ASSIGN(const ExprPtr trimmed_length, Text("length", {trimmed}, config));
   const ExprPtr fits = plan::MakeCall("le", {value_length, length}, types::DataType::Boolean(), true);
-  const ExprPtr fits_trimmed = plan::MakeCall("le", {trimmed_length, length}, types::DataType::Boolean(), true);
-  if (declared.Is(types::TypeKind::kChar)) {
-    return plan::MakeCase({fits_trimmed, filled, value}, true, field.type);
-  }
-  return plan::MakeCase({fits, value, fits_trimmed, filled, value}, true, field.type);
+  return plan::MakeCase({fits, filled, value}, true, field.type);
 }
 
 }  // namespace

@@ -326,7 +326,14 @@ bool IsHidden(std::string_view relative) {
 Result<RowsResult> Vacuum(const TableContext& context, const TableRef& table, std::optional<double> retention_hours,
                           bool dry_run) {
   const delta::DeltaLogPtr log = context.logs->Open(table.location);
-  FLEUVE_ASSIGN(const delta::SnapshotPtr snapshot, log->Latest());
+  auto latest = log->Latest();
+  if (!latest.ok() && latest.error().condition() == "DELTA_TABLE_NOT_FOUND") {
+    return Error(ErrorKind::kUnsupported, "DELTA_TABLE_ONLY_OPERATION",
+                 table.name + " is not a Delta table. VACUUM is only supported for Delta tables.")
+        .With("tableName", table.name)
+        .With("operation", "VACUUM");
+  }
+  FLEUVE_ASSIGN(const delta::SnapshotPtr snapshot, std::move(latest));
   FLEUVE_TRY(delta::CheckWritable(snapshot->protocol(), table.name));
   std::int64_t retention = 7LL * 86400000;
   if (const std::string* text = snapshot->Property("delta.deletedFileRetentionDuration")) {

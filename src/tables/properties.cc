@@ -66,6 +66,29 @@ Error BadValue(const std::string& key, const std::string& value, std::string_vie
 
 }  // namespace
 
+Result<void> CheckStatisticsColumns(const delta::Metadata& metadata, const types::Schema& schema) {
+  const std::string* text = delta::FindIn(metadata.configuration, "delta.dataSkippingStatsColumns");
+  if (text == nullptr) {
+    return {};
+  }
+  for (const std::string& item : Split(*text, ',')) {
+    std::string name(TrimAscii(item));
+    std::erase(name, '`');
+    const auto at = types::FieldIndex(schema, name);
+    if (!at) {
+      continue;  // a nested field, or a column that comes later
+    }
+    const types::DataType& type = schema.fields()[*at].type;
+    if (!type.IsNumeric() && !type.IsDateTime() && !type.IsString() && !type.Is(types::TypeKind::kStruct)) {
+      return Error(ErrorKind::kUnsupported, "DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE",
+                   "Data skipping is not supported for column " + name + " of type " + type.SimpleString() + ".")
+          .With("columnName", name)
+          .With("columnType", type.SimpleString());
+    }
+  }
+  return {};
+}
+
 Result<delta::StringMap> CheckProperties(const plan::Options& properties) {
   delta::StringMap out;
   for (const auto& [key, value] : properties) {

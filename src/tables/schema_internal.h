@@ -64,6 +64,9 @@ Result<void> AssignColumnMapping(delta::Metadata& metadata, types::Schema& schem
 /// `schemaString`.
 std::string SchemaText(const types::Schema& schema);
 
+/// DELTA_COLUMN_DATA_SKIPPING_NOT_SUPPORTED_TYPE where `delta.dataSkippingStatsColumns` names a column without bounds.
+Result<void> CheckStatisticsColumns(const delta::Metadata& metadata, const types::Schema& schema);
+
 /// Checks `delta.*` keys (DELTA_UNKNOWN_CONFIGURATION) and values; returns them with Delta's spelling.
 Result<delta::StringMap> CheckProperties(const plan::Options& properties);
 

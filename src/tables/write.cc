@@ -137,6 +137,18 @@ class Writer {
     FLEUVE_TRY(delta::CheckWritable(transaction_->protocol(), table_.name));
 
     FLEUVE_TRY(CheckLeftOut());
+    if (const std::string* feed = delta::FindIn(metadata_.configuration, "delta.enableChangeDataFeed");
+        feed != nullptr && EqualsIgnoreAsciiCase(*feed, "true")) {
+      for (const char* reserved : {"_change_type", "_commit_version", "_commit_timestamp"}) {
+        if (types::FieldIndex(schema_, reserved)) {
+          return Error(ErrorKind::kInvalidArgument, "RESERVED_CDC_COLUMNS_ON_WRITE",
+                       std::string("The column name ") + reserved +
+                           " is reserved on tables that keep a change data feed: rename the column.")
+              .With("columnList", reserved)
+              .With("config", "delta.enableChangeDataFeed");
+        }
+      }
+    }
     FLEUVE_ASSIGN(plan::PlanPtr rows, FillColumns(input, columns_, schema_, context_.config));
     FLEUVE_ASSIGN(std::vector<RowConstraint> constraints, ConstraintsOf(metadata_, schema_, rows, context_.config));
     FLEUVE_TRY(ResolveOverwrite(rows, &constraints));

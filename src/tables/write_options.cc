@@ -106,7 +106,7 @@ Result<std::optional<delta::SetTransaction>> ReadAppTransaction(const plan::Opti
   const std::string* version = plan::FindOption(options, "txnVersion");
   if ((app == nullptr) != (version == nullptr)) {
     return Error(ErrorKind::kInvalidArgument,
-                 "DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS.MISSING_DATAFRAME_WRITE_OPTIONS",
+                 "DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
                  "Both of the options txnAppId and txnVersion must be set, or none.");
   }
   std::optional<std::string> conf_app;
@@ -115,7 +115,7 @@ Result<std::optional<delta::SetTransaction>> ReadAppTransaction(const plan::Opti
     conf_app = Conf(config, "spark.databricks.delta.write.txnAppId");
     conf_version = Conf(config, "spark.databricks.delta.write.txnVersion");
     if (conf_app.has_value() != conf_version.has_value()) {
-      return Error(ErrorKind::kInvalidArgument, "DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS.MISSING_SESSION_CONFS",
+      return Error(ErrorKind::kInvalidArgument, "DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
                    "Both of spark.databricks.delta.write.txnAppId and spark.databricks.delta.write.txnVersion must be "
                    "set, or none.");
     }
