@@ -78,31 +78,6 @@ def test_interrupt_by_tag_ends_a_query_at_once(spark):
     assert outcome["ended"] - asked < 2
 
 
-def test_a_client_that_vanishes_leaves_nothing_behind_but_its_streams(server, folder):
-    # Its stream goes on, its long query ends with it.
-    program = """
-import sys, threading, time
-from pyspark.sql import SparkSession
-spark = SparkSession.builder.remote(sys.argv[1]).create()
-q = spark.readStream.format("rate").option("rowsPerSecond", 10).load().writeStream.format("delta") \\
-    .option("checkpointLocation", sys.argv[2] + "/cp").start(sys.argv[2] + "/out")
-threading.Thread(target=lambda: spark.range(100_000_000_000).selectExpr("sum(id)").collect(), daemon=True).start()
-time.sleep(1)
-print("ready", flush=True)
-time.sleep(60)
-"""
-    client = subprocess.Popen([sys.executable, "-c", program, server.url, folder], stdout=subprocess.PIPE, text=True)
-    assert client.stdout.readline().strip() == "ready"
-    client.kill()
-    client.wait()
-    time.sleep(2)
-    spark = server.session()
-    first = spark.read.format("delta").load(folder + "/out").count()
-    time.sleep(2.5)
-    assert spark.read.format("delta").load(folder + "/out").count() > first
-    spark.stop()
-
-
 def test_sessions_are_separate(server):
     one, two = server.session(), server.session()
     one.range(3).createOrReplaceTempView("only_here")
