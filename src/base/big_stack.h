@@ -8,7 +8,8 @@
 namespace fleuve {
 
 /// Runs `work` to its end on a stack of 512 MiB (address space; only touched pages cost memory) and returns. Nested
-/// calls run on the stack that is already there. Threads: any; the work runs on a thread of its own while the caller waits.
+/// calls run on the stack that is already there. Threads: any; the work runs on a thread of its own while the caller
+/// waits.
 void RunOnBigStack(const std::function<void()>& work);
 
 }  // namespace fleuve

@@ -90,8 +90,8 @@ std::string PercentEncode(std::string_view text, std::string_view keep) {
   constexpr std::string_view digits = "0123456789ABCDEF";
   std::string out;
   for (const char c : text) {
-    const bool unreserved = (c >= '0' && c <= '9') || (Lower(c) >= 'a' && Lower(c) <= 'z') || c == '-' || c == '.' ||
-                            c == '_' || c == '~';
+    const bool unreserved =
+        (c >= '0' && c <= '9') || (Lower(c) >= 'a' && Lower(c) <= 'z') || c == '-' || c == '.' || c == '_' || c == '~';
     if (unreserved || keep.find(c) != keep.npos) {
       out += c;
     } else {

@@ -18,23 +18,20 @@ constexpr auto kConditions = std::to_array<ConditionRow>({
 
 const ConditionRow* FindCondition(std::string_view condition) {
   const std::string_view main = condition.substr(0, condition.find('.'));
-  const auto row = std::find_if(kConditions.begin(), kConditions.end(),
-                                [&](const ConditionRow& r) { return r.name == main; });
+  const auto row =
+      std::find_if(kConditions.begin(), kConditions.end(), [&](const ConditionRow& r) { return r.name == main; });
   return row == kConditions.end() ? nullptr : &*row;
 }
 
 }  // namespace
 
-Error::Error(ErrorKind kind, std::string condition, std::string message)
-    : data_(std::make_shared<Data>()) {
+Error::Error(ErrorKind kind, std::string condition, std::string message) : data_(std::make_shared<Data>()) {
   data_->kind = kind;
   data_->condition = std::move(condition);
   data_->message = std::move(message);
 }
 
-Error Error::Internal(std::string message) {
-  return Error(ErrorKind::kInternal, "INTERNAL_ERROR", std::move(message));
-}
+Error Error::Internal(std::string message) { return Error(ErrorKind::kInternal, "INTERNAL_ERROR", std::move(message)); }
 
 Error Error::Unsupported(std::string_view what) {
   return Error(ErrorKind::kUnsupported, "UNSUPPORTED_FEATURE.FLEUVE",

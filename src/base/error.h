@@ -30,20 +30,20 @@ enum class ErrorKind {
 
 /// The exception family a client raises: which PySpark class an error becomes.
 enum class ErrorFamily {
-  kAnalysis,              ///< AnalysisException
-  kParse,                 ///< ParseException
-  kArithmetic,            ///< ArithmeticException
-  kArrayIndexOutOfBounds, ///< ArrayIndexOutOfBoundsException
-  kNumberFormat,          ///< NumberFormatException
-  kDateTime,              ///< DateTimeException
-  kIllegalArgument,       ///< IllegalArgumentException
-  kUnsupportedOperation,  ///< UnsupportedOperationException
-  kRuntime,               ///< SparkRuntimeException
-  kStreamingQuery,        ///< StreamingQueryException
-  kNoSuchElement,         ///< SparkNoSuchElementException
-  kTableAlreadyExists,    ///< an AnalysisException with a class of its own in Scala
-  kDelta,                 ///< Delta's exceptions: the condition names DELTA_...
-  kSpark,                 ///< SparkException
+  kAnalysis,               ///< AnalysisException
+  kParse,                  ///< ParseException
+  kArithmetic,             ///< ArithmeticException
+  kArrayIndexOutOfBounds,  ///< ArrayIndexOutOfBoundsException
+  kNumberFormat,           ///< NumberFormatException
+  kDateTime,               ///< DateTimeException
+  kIllegalArgument,        ///< IllegalArgumentException
+  kUnsupportedOperation,   ///< UnsupportedOperationException
+  kRuntime,                ///< SparkRuntimeException
+  kStreamingQuery,         ///< StreamingQueryException
+  kNoSuchElement,          ///< SparkNoSuchElementException
+  kTableAlreadyExists,     ///< an AnalysisException with a class of its own in Scala
+  kDelta,                  ///< Delta's exceptions: the condition names DELTA_...
+  kSpark,                  ///< SparkException
 };
 
 /// Where in a SQL text an error points to. Offsets in bytes; line from 1, column from 0.

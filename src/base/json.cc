@@ -184,8 +184,9 @@ Result<Json> Json::Parse(std::string_view text) {
   simdjson::dom::element root;
   const auto error = parser.parse(text.data(), text.size()).get(root);
   if (error != simdjson::SUCCESS) {
-    return Error(ErrorKind::kCorrupt, "", "malformed JSON (" + std::string(simdjson::error_message(error)) +
-                                              "): " + std::string(text.substr(0, 200)));
+    return Error(
+        ErrorKind::kCorrupt, "",
+        "malformed JSON (" + std::string(simdjson::error_message(error)) + "): " + std::string(text.substr(0, 200)));
   }
   return FromDom(root);
 }

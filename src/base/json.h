@@ -21,16 +21,16 @@ class Json {
   using Object = std::vector<std::pair<std::string, Json>>;
 
   Json() = default;
-  Json(std::nullptr_t) {}                                       // NOLINT: implicit on purpose
-  Json(bool value) : value_(value) {}                           // NOLINT
-  Json(std::int64_t value) : value_(value) {}                   // NOLINT
-  Json(int value) : value_(static_cast<std::int64_t>(value)) {} // NOLINT
-  Json(double value) : value_(value) {}                         // NOLINT
-  Json(std::string value) : value_(std::move(value)) {}         // NOLINT
-  Json(std::string_view value) : value_(std::string(value)) {}  // NOLINT
-  Json(const char* value) : value_(std::string(value)) {}       // NOLINT
-  Json(Array value) : value_(std::move(value)) {}               // NOLINT
-  Json(Object value) : value_(std::move(value)) {}              // NOLINT
+  Json(std::nullptr_t) {}                                        // NOLINT: implicit on purpose
+  Json(bool value) : value_(value) {}                            // NOLINT
+  Json(std::int64_t value) : value_(value) {}                    // NOLINT
+  Json(int value) : value_(static_cast<std::int64_t>(value)) {}  // NOLINT
+  Json(double value) : value_(value) {}                          // NOLINT
+  Json(std::string value) : value_(std::move(value)) {}          // NOLINT
+  Json(std::string_view value) : value_(std::string(value)) {}   // NOLINT
+  Json(const char* value) : value_(std::string(value)) {}        // NOLINT
+  Json(Array value) : value_(std::move(value)) {}                // NOLINT
+  Json(Object value) : value_(std::move(value)) {}               // NOLINT
 
   /// Parses one document; kCorrupt with the byte position otherwise. Depth at most 1,000. Duplicate keys: last wins.
   static Result<Json> Parse(std::string_view text);

@@ -9,8 +9,7 @@ namespace fleuve {
 
 ResourceLease::~ResourceLease() { budget_->Release(threads_); }
 
-Result<std::unique_ptr<ResourceLease>> ResourceBudget::Acquire(int threads_wanted,
-                                                               const CancellationTokenPtr& token) {
+Result<std::unique_ptr<ResourceLease>> ResourceBudget::Acquire(int threads_wanted, const CancellationTokenPtr& token) {
   std::int64_t key = 0;
   if (token) {
     key = token->AddCallback([this] { freed_.notify_all(); });

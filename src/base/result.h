@@ -20,10 +20,10 @@ class [[nodiscard]] Result {
  public:
   using value_type = T;
 
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: implicit on purpose
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT: implicit on purpose
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT
   template <typename U>
-    requires(std::is_convertible_v<U &&, T> && !std::is_same_v<std::decay_t<U>, Error> &&
+    requires(std::is_convertible_v<U&&, T> && !std::is_same_v<std::decay_t<U>, Error> &&
              !std::is_same_v<std::decay_t<U>, Result<T>> && !std::is_same_v<std::decay_t<U>, T>)
   Result(U&& value) : state_(std::in_place_index<0>, std::forward<U>(value)) {}  // NOLINT
 
@@ -79,26 +79,26 @@ namespace internal {
 #define FLEUVE_CONCAT(a, b) FLEUVE_CONCAT_INNER(a, b)
 
 /// Evaluates an expression of type Result<...>; returns its error from the enclosing function.
-#define FLEUVE_TRY(expr)                                  \
-  do {                                                    \
-    auto fleuve_try_result = (expr);                      \
-    if (!fleuve_try_result.ok()) {                        \
-      return std::move(fleuve_try_result).error();        \
-    }                                                     \
+#define FLEUVE_TRY(expr)                           \
+  do {                                             \
+    auto fleuve_try_result = (expr);               \
+    if (!fleuve_try_result.ok()) {                 \
+      return std::move(fleuve_try_result).error(); \
+    }                                              \
   } while (false)
 
 /// `FLEUVE_ASSIGN(auto x, Make())`: x is the value, or the enclosing function returns the error.
-#define FLEUVE_ASSIGN(lhs, ...)                                                          \
-  auto FLEUVE_CONCAT(fleuve_assign_, __LINE__) = (__VA_ARGS__);                          \
-  if (!FLEUVE_CONCAT(fleuve_assign_, __LINE__).ok()) {                                   \
-    return std::move(FLEUVE_CONCAT(fleuve_assign_, __LINE__)).error();                   \
-  }                                                                                      \
+#define FLEUVE_ASSIGN(lhs, ...)                                        \
+  auto FLEUVE_CONCAT(fleuve_assign_, __LINE__) = (__VA_ARGS__);        \
+  if (!FLEUVE_CONCAT(fleuve_assign_, __LINE__).ok()) {                 \
+    return std::move(FLEUVE_CONCAT(fleuve_assign_, __LINE__)).error(); \
+  }                                                                    \
   lhs = std::move(FLEUVE_CONCAT(fleuve_assign_, __LINE__)).value()
 
 /// Dies when false, in every build: for state that is beyond trust, never for input.
-#define FLEUVE_CHECK(condition)                                              \
-  do {                                                                       \
-    if (!(condition)) {                                                      \
-      ::fleuve::internal::CheckFailed(#condition, __FILE__, __LINE__);       \
-    }                                                                        \
+#define FLEUVE_CHECK(condition)                                        \
+  do {                                                                 \
+    if (!(condition)) {                                                \
+      ::fleuve::internal::CheckFailed(#condition, __FILE__, __LINE__); \
+    }                                                                  \
   } while (false)

@@ -104,8 +104,9 @@ Database DatabaseFromRow(const Statement& row) {
 
 Error DatabaseNotFound(const std::string& name) {
   return Error(ErrorKind::kNotFound, "SCHEMA_NOT_FOUND",
-               "The schema `spark_catalog`.`" + name + "` cannot be found. Verify the spelling and correctness of the "
-               "schema and catalog.")
+               "The schema `spark_catalog`.`" + name +
+                   "` cannot be found. Verify the spelling and correctness of the "
+                   "schema and catalog.")
       .With("schemaName", "`spark_catalog`.`" + name + "`");
 }
 
@@ -121,10 +122,11 @@ Error TableNotFound(const std::string& database, const std::string& name) {
 }
 
 Error TableExists(const std::string& database, const std::string& name) {
-  return Error(ErrorKind::kAlreadyExists, "TABLE_OR_VIEW_ALREADY_EXISTS",
-               "Cannot create table or view " + QuotedTable(database, name) +
-                   " because it already exists. Choose a different name, drop or replace the existing object, or add the "
-                   "IF NOT EXISTS clause.")
+  return Error(
+             ErrorKind::kAlreadyExists, "TABLE_OR_VIEW_ALREADY_EXISTS",
+             "Cannot create table or view " + QuotedTable(database, name) +
+                 " because it already exists. Choose a different name, drop or replace the existing object, or add the "
+                 "IF NOT EXISTS clause.")
       .With("relationName", QuotedTable(database, name));
 }
 
@@ -156,8 +158,8 @@ Result<std::unique_ptr<Catalog>> Catalog::Open(const std::string& warehouse) {
   FLEUVE_TRY(location.store->CreateDirectory(location.path));
   sqlite3* db = nullptr;
   const std::string file = location.path + "/fleuve-catalog.sqlite";
-  const int opened = sqlite3_open_v2(
-      file.c_str(), &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
+  const int opened =
+      sqlite3_open_v2(file.c_str(), &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
   std::unique_ptr<Catalog> catalog(new Catalog(location.path, db));
   if (opened != SQLITE_OK) {
     return SqliteError(db, "open " + file);
@@ -269,8 +271,9 @@ Result<void> Catalog::CreateDatabase(Database database) {
   const auto existing = GetDatabaseLocked(database.name);
   if (existing.ok()) {
     return Error(ErrorKind::kAlreadyExists, "SCHEMA_ALREADY_EXISTS",
-                 "Cannot create schema `" + database.name + "` because it already exists. Choose a different name, drop "
-                 "the existing schema, or add the IF NOT EXISTS clause to tolerate pre-existing schema.")
+                 "Cannot create schema `" + database.name +
+                     "` because it already exists. Choose a different name, drop "
+                     "the existing schema, or add the IF NOT EXISTS clause to tolerate pre-existing schema.")
         .With("schemaName", "`" + database.name + "`");
   }
   FLEUVE_TRY(location.store->CreateDirectory(location.path));
@@ -308,8 +311,9 @@ Result<void> Catalog::DropDatabase(const std::string& name, bool cascade) {
     }
     if (!tables.empty() && !cascade) {
       return Error(ErrorKind::kInvalidArgument, "SCHEMA_NOT_EMPTY",
-                   "Cannot drop a schema `" + database.name + "` because it contains objects. Use DROP SCHEMA ... CASCADE "
-                   "to drop the schema and all its objects.")
+                   "Cannot drop a schema `" + database.name +
+                       "` because it contains objects. Use DROP SCHEMA ... CASCADE "
+                       "to drop the schema and all its objects.")
           .With("schemaName", "`" + database.name + "`");
     }
     for (const auto& table : tables) {
@@ -347,13 +351,14 @@ Result<void> Catalog::AlterDatabase(const Database& database) {
   WriteTransaction transaction(db_);
   FLEUVE_TRY(transaction.Begin());
   FLEUVE_ASSIGN(const Database existing, GetDatabaseLocked(database.name));
-  FLEUVE_TRY(Statement(db_, "UPDATE databases SET comment = ?2, location = ?3, properties = ?4, owner = ?5 WHERE name = ?1")
-                 .Bind(existing.name)
-                 .Bind(database.comment)
-                 .Bind(database.location)
-                 .Bind(MapToJson(database.properties))
-                 .Bind(database.owner)
-                 .Run());
+  FLEUVE_TRY(
+      Statement(db_, "UPDATE databases SET comment = ?2, location = ?3, properties = ?4, owner = ?5 WHERE name = ?1")
+          .Bind(existing.name)
+          .Bind(database.comment)
+          .Bind(database.location)
+          .Bind(MapToJson(database.properties))
+          .Bind(database.owner)
+          .Run());
   return transaction.Commit();
 }
 
@@ -412,7 +417,10 @@ Result<std::vector<Table>> Catalog::ListTables(const std::string& database) {
 }
 
 Result<void> Catalog::DropTableLocked(const Table& table) {
-  FLEUVE_TRY(Statement(db_, "DELETE FROM tables WHERE database = ?1 AND name = ?2").Bind(table.database).Bind(table.name).Run());
+  FLEUVE_TRY(Statement(db_, "DELETE FROM tables WHERE database = ?1 AND name = ?2")
+                 .Bind(table.database)
+                 .Bind(table.name)
+                 .Run());
   if (table.kind == TableKind::kManaged) {
     FLEUVE_TRY(Statement(db_, "INSERT OR REPLACE INTO intents VALUES (?1)").Bind(table.location).Run());
   }
@@ -449,7 +457,10 @@ Result<void> Catalog::RenameTable(const std::string& database, const std::string
   if (taken) {
     return TableExists(target.name, AsciiLower(to));
   }
-  FLEUVE_TRY(Statement(db_, "DELETE FROM tables WHERE database = ?1 AND name = ?2").Bind(table->database).Bind(table->name).Run());
+  FLEUVE_TRY(Statement(db_, "DELETE FROM tables WHERE database = ?1 AND name = ?2")
+                 .Bind(table->database)
+                 .Bind(table->name)
+                 .Run());
   table->database = target.name;
   table->name = AsciiLower(to);
   // A managed table stays in its folder: names live here, files do not move, and no crash can part the two.

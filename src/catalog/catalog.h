@@ -51,10 +51,10 @@ struct Table {
 
 /// The catalog of one warehouse. Names are compared without case and kept in lower case, as Spark's are.
 ///
-/// Invariants: (1) a managed table's row appears after its first commit and disappears before its folder: a crash leaves
-/// at most a folder without a row, never a row without data; (2) a folder to be deleted is first written down as an
-/// intent, in the transaction that deletes the row, and `Open` finishes intents that a crash left.
-/// Threads: any. Several processes may open one warehouse: SQLite's locks order them (WAL, synchronous FULL).
+/// Invariants: (1) a managed table's row appears after its first commit and disappears before its folder: a crash
+/// leaves at most a folder without a row, never a row without data; (2) a folder to be deleted is first written down as
+/// an intent, in the transaction that deletes the row, and `Open` finishes intents that a crash left. Threads: any.
+/// Several processes may open one warehouse: SQLite's locks order them (WAL, synchronous FULL).
 class Catalog {
  public:
   /// Opens or creates `<warehouse>/fleuve-catalog.sqlite` and the database `default`, whose location is the warehouse
@@ -76,8 +76,8 @@ class Catalog {
   Result<std::vector<Database>> ListDatabases();
   Result<void> AlterDatabase(const Database& database);
 
-  /// Where a new managed table of this name lives: `<database folder>/<name>`, or a name of its own where a renamed table
-  /// still lies there.
+  /// Where a new managed table of this name lives: `<database folder>/<name>`, or a name of its own where a renamed
+  /// table still lies there.
   Result<std::string> DefaultTableLocation(const std::string& database, const std::string& name);
   /// TABLE_OR_VIEW_ALREADY_EXISTS (kAlreadyExists) unless `replace`; SCHEMA_NOT_FOUND.
   Result<void> CreateTable(Table table, bool replace = false);

@@ -1,8 +1,9 @@
+#include "catalog/catalog.h"
+
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 
-#include "catalog/catalog.h"
 #include "storage/object_store.h"
 
 namespace fleuve::catalog {
@@ -26,7 +27,8 @@ class CatalogTest : public ::testing::Test {
 TEST_F(CatalogTest, KeepsTablesAcrossOpenings) {
   {
     const auto catalog = Open();
-    ASSERT_TRUE(catalog->CreateDatabase({.name = "Conf", .comment = "", .location = "", .properties = {}, .owner = ""}).ok());
+    ASSERT_TRUE(
+        catalog->CreateDatabase({.name = "Conf", .comment = "", .location = "", .properties = {}, .owner = ""}).ok());
     Table table;
     table.database = "conf";
     table.name = "T1";

@@ -61,9 +61,11 @@ Result<std::optional<std::string>> Checkpoint::ReadQueryId(const storage::Locati
     // A commit without any planned batch is refused when the logs are read.
     if (!names.empty() && std::string_view(folder) == "/offsets") {
       return Error(ErrorKind::kCorrupt, "STREAMING_CHECKPOINT_MISSING_METADATA_FILE",
-                   "Checkpoint location " + location.path + " is in an inconsistent state: the metadata file is missing "
-                   "but offset and/or commit logs contain data. Restore the metadata file, or create a new checkpoint "
-                   "directory.")
+                   "Checkpoint location " + location.path +
+                       " is in an inconsistent state: the metadata file is missing "
+                       "but offset and/or commit logs contain data. Restore the metadata file, or create a new "
+                       "checkpoint "
+                       "directory.")
           .With("checkpointLocation", location.path);
     }
   }
@@ -149,8 +151,9 @@ Result<Recovered> Checkpoint::Recover() {
     }
     if (used) {
       return Error(ErrorKind::kInvalidArgument, "STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY",
-                   "The checkpoint location " + location_.path + " should be empty on batch 0. Please either use a new "
-                   "checkpoint location, or delete the existing data in the checkpoint location.")
+                   "The checkpoint location " + location_.path +
+                       " should be empty on batch 0. Please either use a new "
+                       "checkpoint location, or delete the existing data in the checkpoint location.")
           .With("checkpointLocation", location_.path);
     }
     return recovered;
@@ -175,8 +178,9 @@ Result<Recovered> Checkpoint::Recover() {
     if (!before_text.ok()) {
       if (before_text.error().kind() == ErrorKind::kNotFound) {
         return Error(ErrorKind::kCorrupt, "",
-                     "batch " + before + " doesn't exist: " + offsets_.PathOf(before) + " is missing. Restore it from a "
-                     "copy, or start with a new checkpoint location.");
+                     "batch " + before + " doesn't exist: " + offsets_.PathOf(before) +
+                         " is missing. Restore it from a "
+                         "copy, or start with a new checkpoint location.");
       }
       return std::move(before_text).error();
     }

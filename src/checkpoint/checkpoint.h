@@ -3,8 +3,8 @@
 /// \file
 /// The checkpoint of one running query: what it finds at start, what each batch adds, what must be synced when.
 ///
-/// Records of our own lie in the hidden folder `.fleuve`: Spark does not look at it, and who lists a checkpoint sees what
-/// Spark's documents name.
+/// Records of our own lie in the hidden folder `.fleuve`: Spark does not look at it, and who lists a checkpoint sees
+/// what Spark's documents name.
 
 #include <cstdint>
 #include <map>

@@ -35,14 +35,17 @@ TEST(EntriesTest, SparkBytesComeBackUnchanged) {
   EXPECT_EQ(DecodeCommit("v1", "x")->next_watermark_ms, 0);
   const std::string v2 = "v2\n{\"nextBatchWatermarkMs\":5,\"stateUniqueIds\":{\"0\":[[\"a\"]]}}";
   EXPECT_EQ(EncodeCommit(*DecodeCommit(v2, "x")), v2);
-  EXPECT_EQ(EncodeMetadata("ce011fdc-8762-4dcb-84eb-a77333e28109"), "{\"id\":\"ce011fdc-8762-4dcb-84eb-a77333e28109\"}");
+  EXPECT_EQ(EncodeMetadata("ce011fdc-8762-4dcb-84eb-a77333e28109"),
+            "{\"id\":\"ce011fdc-8762-4dcb-84eb-a77333e28109\"}");
 
-  const std::string offsets_v2 = "v2\n{\"batchWatermarkMs\":1,\"batchTimestampMs\":2,\"conf\":{},\"sourceMetadataInfo\":{}}\n0:7\n1:-";
+  const std::string offsets_v2 =
+      "v2\n{\"batchWatermarkMs\":1,\"batchTimestampMs\":2,\"conf\":{},\"sourceMetadataInfo\":{}}\n0:7\n1:-";
   EXPECT_EQ(EncodeOffsets(*DecodeOffsets(offsets_v2, "x")), offsets_v2);
 }
 
 TEST(EntriesTest, RefusesOtherVersionsAndTellsCutOffFiles) {
-  EXPECT_EQ(DecodeOffsets("v9\n{}\n{\"logOffset\":0}", "x").error().condition(), "INVALID_LOG_VERSION.MAX_SUPPORTED_VERSION");
+  EXPECT_EQ(DecodeOffsets("v9\n{}\n{\"logOffset\":0}", "x").error().condition(),
+            "INVALID_LOG_VERSION.MAX_SUPPORTED_VERSION");
   EXPECT_EQ(DecodeOffsets("vx\n{}\n1", "x").error().condition(), "MALFORMED_LOG_FILE");
   EXPECT_NE(DecodeOffsets("", "x").error().message().find("Incomplete log file"), std::string::npos);
   for (std::size_t length = 0; length < kSparkOffsets.size() - 2; ++length) {
@@ -72,7 +75,15 @@ TEST(CheckpointTest, FirstStartThenRestart) {
     OffsetEntry entry;
     entry.offsets = {"{\"logOffset\":0}"};
     ASSERT_TRUE((*checkpoint)->WriteOffsets(BatchId(0), entry).ok());
-    EXPECT_EQ((*checkpoint)->WriteOffsets(BatchId(0), [] { OffsetEntry other; other.offsets = {"1"}; return other; }()).error().condition(),
+    EXPECT_EQ((*checkpoint)
+                  ->WriteOffsets(BatchId(0),
+                                 [] {
+                                   OffsetEntry other;
+                                   other.offsets = {"1"};
+                                   return other;
+                                 }())
+                  .error()
+                  .condition(),
               "CONCURRENT_STREAM_LOG_UPDATE");
     ASSERT_TRUE((*checkpoint)->WriteCommit(BatchId(0), {}).ok());
     entry.offsets = {"{\"logOffset\":1}"};

@@ -16,7 +16,7 @@ Error BadLine(std::string_view path, const std::string& what) {
 bool IsComplete(std::string_view line) { return line == "-" || Json::Parse(line).ok(); }
 
 Result<std::pair<std::size_t, std::optional<std::string>>> DecodeNamedOffset(const std::string& line,
-                                                                              std::string_view path) {
+                                                                             std::string_view path) {
   const auto colon = line.find(':');
   std::size_t index = 0;
   if (colon == std::string::npos || colon == 0 || colon > 6) {
@@ -77,8 +77,8 @@ std::string EncodeOffsets(const OffsetEntry& entry) {
 }
 
 std::string EncodeCommit(const CommitEntry& entry) {
-  std::string out = "v" + std::to_string(entry.version) + "\n{\"nextBatchWatermarkMs\":" +
-                    std::to_string(entry.next_watermark_ms);
+  std::string out =
+      "v" + std::to_string(entry.version) + "\n{\"nextBatchWatermarkMs\":" + std::to_string(entry.next_watermark_ms);
   if (!entry.state_ids.empty()) {
     out += ",\"stateUniqueIds\":" + entry.state_ids;
   }
@@ -154,8 +154,9 @@ Result<std::string> DecodeMetadata(std::string_view text, std::string_view path)
   auto parsed = Json::Parse(text);
   if (!parsed.ok() || !(*parsed)["id"].is_string() || (*parsed)["id"].AsString().empty()) {
     return Error(ErrorKind::kCorrupt, "FLEUVE_CHECKPOINT_CORRUPT",
-                 "The file " + std::string(path) + " does not hold a query id such as {\"id\":\"...\"}. Restore it from a "
-                 "copy, or start with a new checkpoint location.");
+                 "The file " + std::string(path) +
+                     " does not hold a query id such as {\"id\":\"...\"}. Restore it from a "
+                     "copy, or start with a new checkpoint location.");
   }
   return (*parsed)["id"].AsString();
 }

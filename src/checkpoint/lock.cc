@@ -107,8 +107,7 @@ Result<std::unique_ptr<CheckpointLock>> LockCheckpoint(const storage::Location& 
     }
     return SystemError("cannot lock", path, errno);
   }
-  if (::ftruncate(fd, 0) != 0 ||
-      ::pwrite(fd, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
+  if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
     return SystemError("cannot write", path, errno);
   }
   return std::unique_ptr<CheckpointLock>(std::move(lock));

@@ -117,10 +117,12 @@ Result<void> LogFolder::Write(std::string_view name, std::string_view text) {
       }
       if (!ours) {
         if (committed.error().kind() == ErrorKind::kAlreadyExists || present.ok()) {
-          return Error(ErrorKind::kAlreadyExists, "CONCURRENT_STREAM_LOG_UPDATE",
-                       "Concurrent update to the log. Multiple streaming jobs detected for " + std::string(name) +
-                           ".\nPlease make sure only one streaming job runs on a specific checkpoint location at a time. "
-                           "The file is " + path + ".")
+          return Error(
+                     ErrorKind::kAlreadyExists, "CONCURRENT_STREAM_LOG_UPDATE",
+                     "Concurrent update to the log. Multiple streaming jobs detected for " + std::string(name) +
+                         ".\nPlease make sure only one streaming job runs on a specific checkpoint location at a time. "
+                         "The file is " +
+                         path + ".")
               .With("batchId", std::string(name));
         }
         return std::move(committed).error();
@@ -138,7 +140,8 @@ Result<void> LogFolder::Remove(std::string_view name) {
 Result<std::string> LogFolder::MoveAway(std::string_view name, const std::string& folder) {
   FLEUVE_ASSIGN(const std::string bytes, store_->Get(PathOf(name)));
   FLEUVE_TRY(store_->CreateDirectory(folder));
-  const std::string target = folder + "/" + path_.substr(path_.rfind('/') + 1) + "-" + std::string(name) + "-" + NewUuid();
+  const std::string target =
+      folder + "/" + path_.substr(path_.rfind('/') + 1) + "-" + std::string(name) + "-" + NewUuid();
   FLEUVE_TRY(store_->Put(target, bytes, storage::PutMode::kIfAbsent));
   FLEUVE_TRY(Remove(name));
   return target;
@@ -154,17 +157,20 @@ Result<LogText> ParseLogText(std::string_view text, int max_version, std::string
   std::int64_t version = 0;
   if (first.size() < 2 || first[0] != 'v' || !ParseId(std::string_view(first).substr(1), &version) || version <= 0) {
     return Error(ErrorKind::kCorrupt, "MALFORMED_LOG_FILE",
-                 prefix + "[MALFORMED_LOG_FILE] Log file was malformed: failed to read correct log version from " + first +
-                     ". SQLSTATE: KD002")
+                 prefix + "[MALFORMED_LOG_FILE] Log file was malformed: failed to read correct log version from " +
+                     first + ". SQLSTATE: KD002")
         .With("text", first);
   }
   if (version > max_version) {
     const std::string max = std::to_string(max_version);
-    return Error(ErrorKind::kUnsupported, "INVALID_LOG_VERSION.MAX_SUPPORTED_VERSION",
-                 prefix + "[INVALID_LOG_VERSION.MAX_SUPPORTED_VERSION] UnsupportedLogVersion. The maximum supported log "
-                          "version is v" + max + ", but encountered v" + std::to_string(version) +
-                     ". The log file was produced by a newer version and cannot be read by this version. Please upgrade. "
-                     "SQLSTATE: KD002")
+    return Error(
+               ErrorKind::kUnsupported, "INVALID_LOG_VERSION.MAX_SUPPORTED_VERSION",
+               prefix +
+                   "[INVALID_LOG_VERSION.MAX_SUPPORTED_VERSION] UnsupportedLogVersion. The maximum supported log "
+                   "version is v" +
+                   max + ", but encountered v" + std::to_string(version) +
+                   ". The log file was produced by a newer version and cannot be read by this version. Please upgrade. "
+                   "SQLSTATE: KD002")
         .With("matchedVersion", std::to_string(version))
         .With("maxSupportedVersion", max);
   }

@@ -24,8 +24,8 @@ struct LogName {
 
 /// Threads: one caller at a time for one folder; nothing is synced (`PathOf` and `path()` name what must be).
 ///
-/// Beside each file stands Hadoop's hidden checksum file (`.<name>.crc`), as Spark leaves it on local disks: a reader that
-/// verifies checksums finds it right, and whoever removes a log entry by hand finds both.
+/// Beside each file stands Hadoop's hidden checksum file (`.<name>.crc`), as Spark leaves it on local disks: a reader
+/// that verifies checksums finds it right, and whoever removes a log entry by hand finds both.
 class LogFolder {
  public:
   LogFolder(std::shared_ptr<storage::ObjectStore> store, std::string path)
@@ -40,13 +40,13 @@ class LogFolder {
   Result<std::vector<LogName>> List(bool remove_leftovers = false);
   /// kNotFound where the entry is missing.
   Result<std::string> Read(std::string_view name);
-  /// Writes an entry under a hidden name and makes it visible whole. kAlreadyExists (CONCURRENT_STREAM_LOG_UPDATE) where
-  /// it exists with other bytes; the same bytes are a lost answer and count as written.
+  /// Writes an entry under a hidden name and makes it visible whole. kAlreadyExists (CONCURRENT_STREAM_LOG_UPDATE)
+  /// where it exists with other bytes; the same bytes are a lost answer and count as written.
   Result<void> Write(std::string_view name, std::string_view text);
   /// Removes an entry and its checksum file; a missing one is no error.
   Result<void> Remove(std::string_view name);
-  /// Moves an entry to another folder (made where missing) under a name that is free there, and drops its checksum file.
-  /// Returns the new path.
+  /// Moves an entry to another folder (made where missing) under a name that is free there, and drops its checksum
+  /// file. Returns the new path.
   Result<std::string> MoveAway(std::string_view name, const std::string& folder);
 
  private:
@@ -62,8 +62,9 @@ struct LogText {
   int version = 0;
   std::vector<std::string> lines;
 };
-/// kCorrupt where the text is none: MALFORMED_LOG_FILE, or INVALID_LOG_VERSION.MAX_SUPPORTED_VERSION for a version above
-/// `max_version`; `Incomplete log file` for an empty text. Each sentence begins with `Failed to read log file <path>.`
+/// kCorrupt where the text is none: MALFORMED_LOG_FILE, or INVALID_LOG_VERSION.MAX_SUPPORTED_VERSION for a version
+/// above `max_version`; `Incomplete log file` for an empty text. Each sentence begins with `Failed to read log file
+/// <path>.`
 Result<LogText> ParseLogText(std::string_view text, int max_version, std::string_view path);
 
 }  // namespace fleuve::checkpoint

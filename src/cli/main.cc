@@ -141,7 +141,8 @@ int Sql(const Flags& flags, const std::string& text, const std::string& file, co
   return code.ok() ? *code : Fail(code.error());
 }
 
-/// Cuts the words behind `run ... FILE` off: they belong to the program, options included. Returns how many words are ours.
+/// Cuts the words behind `run ... FILE` off: they belong to the program, options included. Returns how many words are
+/// ours.
 int OwnWords(int argc, char** argv) {
   if (argc < 3 || std::string_view(argv[1]) != "run") {
     return argc;
@@ -166,7 +167,8 @@ int Main(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer(
       "Settings: flags, then FLEUVE_HOST, FLEUVE_PORT, FLEUVE_WAREHOUSE, FLEUVE_TOKEN, FLEUVE_LOG_LEVEL, FLEUVE_CONF\n"
-      "(key=value;key=value), then the file fleuve.conf in the XDG configuration folder (or FLEUVE_CONF_FILE) with lines\n"
+      "(key=value;key=value), then the file fleuve.conf in the XDG configuration folder (or FLEUVE_CONF_FILE) with "
+      "lines\n"
       "`key value`. FLEUVE_PYTHON names the Python of `fleuve run FILE.py`.");
   Flags flags;
   const auto add_common = [&](CLI::App* command) {
@@ -191,7 +193,8 @@ int Main(int argc, char** argv) {
   CLI::App* run = app.add_subcommand("run", "run a .py program (with `spark` defined) or a .sql script");
   run->add_option("file", file, "FILE.py or FILE.sql")->required();
   run->footer("Words after FILE are the program's arguments.");
-  run->add_option("--remote", remote, "sc://host:port of another server (Apache Spark's too) instead of an embedded one");
+  run->add_option("--remote", remote,
+                  "sc://host:port of another server (Apache Spark's too) instead of an embedded one");
   add_common(run);
   run->callback([&] { code = RunProgram(flags, file, arguments, remote); });
 

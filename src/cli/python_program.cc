@@ -1,11 +1,12 @@
 #include "cli/python_program.h"
 
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <sys/wait.h>
-#include <fcntl.h>
-#include <unistd.h>
 
 #include "cli/signals.h"
 
@@ -45,7 +46,8 @@ std::string UserPython() {
   return "python3";
 }
 
-Result<int> RunPythonProgram(const std::string& file, const std::vector<std::string>& arguments, const std::string& url) {
+Result<int> RunPythonProgram(const std::string& file, const std::vector<std::string>& arguments,
+                             const std::string& url) {
   if (::access(file.c_str(), R_OK) != 0) {
     return Error(ErrorKind::kNotFound, "PATH_NOT_FOUND", "cannot read " + file + ": " + std::strerror(errno));
   }

@@ -1,7 +1,8 @@
 #include "cli/signals.h"
 
-#include <csignal>
 #include <pthread.h>
+
+#include <csignal>
 
 namespace fleuve::cli {
 namespace {

@@ -1,12 +1,13 @@
 #include "cli/sql_shell.h"
 
+#include <histedit.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
-#include <histedit.h>
 #include <iostream>
 #include <iterator>
-#include <unistd.h>
 
 #include "base/bytes.h"
 #include "cli/settings.h"

@@ -75,9 +75,9 @@ Result<std::shared_ptr<arrow::DataType>> ToArrowType(const DataType& type, const
       return arrow::struct_(std::move(fields));
     }
     case TypeKind::kVariant:
-      return arrow::struct_({arrow::field("value", arrow::binary(), false),
-                             arrow::field("metadata", arrow::binary(), false,
-                                          arrow::key_value_metadata({"variant"}, {"true"}))});
+      return arrow::struct_(
+          {arrow::field("value", arrow::binary(), false),
+           arrow::field("metadata", arrow::binary(), false, arrow::key_value_metadata({"variant"}, {"true"}))});
     case TypeKind::kTime:
       break;
   }

@@ -3,10 +3,10 @@
 /// \file
 /// Arrow C++ types of Spark types, and Arrow's Status as our Error. Private to this room.
 
+#include <arrow/api.h>
+
 #include <memory>
 #include <string>
-
-#include <arrow/api.h>
 
 #include "base/result.h"
 #include "columnar/ipc.h"
@@ -29,10 +29,10 @@ Result<std::shared_ptr<arrow::Array>> ToCanonical(const std::shared_ptr<arrow::A
 
 }  // namespace fleuve::columnar
 
-#define FLEUVE_ARROW_TRY(expr)                       \
-  do {                                               \
-    ::arrow::Status fleuve_arrow_status = (expr);    \
-    if (!fleuve_arrow_status.ok()) {                 \
-      return FromArrowStatus(fleuve_arrow_status);   \
-    }                                                \
+#define FLEUVE_ARROW_TRY(expr)                     \
+  do {                                             \
+    ::arrow::Status fleuve_arrow_status = (expr);  \
+    if (!fleuve_arrow_status.ok()) {               \
+      return FromArrowStatus(fleuve_arrow_status); \
+    }                                              \
   } while (false)

@@ -1,6 +1,6 @@
-#include <limits>
-
 #include <arrow/util/bit_util.h>
+
+#include <limits>
 
 #include "columnar/arrow_types_internal.h"
 

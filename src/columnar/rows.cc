@@ -163,7 +163,8 @@ Value ValueAt(const arrow::Array& array, const DataType& type, std::int64_t row)
     case TypeKind::kDouble:
       return Value(static_cast<const arrow::DoubleArray&>(array).Value(row));
     case TypeKind::kDecimal:
-      return Value(FromArrowDecimal(arrow::Decimal128(static_cast<const arrow::Decimal128Array&>(array).GetValue(row))));
+      return Value(
+          FromArrowDecimal(arrow::Decimal128(static_cast<const arrow::Decimal128Array&>(array).GetValue(row))));
     case TypeKind::kString:
     case TypeKind::kChar:
     case TypeKind::kVarchar:
@@ -223,8 +224,8 @@ Result<RecordBatch> BatchFromRows(const types::Schema& schema, const std::vector
   arrow::ArrayVector columns;
   for (std::size_t c = 0; c < schema.fields().size(); ++c) {
     std::unique_ptr<arrow::ArrayBuilder> builder;
-    FLEUVE_ARROW_TRY(arrow::MakeBuilder(arrow::default_memory_pool(), arrow_schema->field(static_cast<int>(c))->type(),
-                                        &builder));
+    FLEUVE_ARROW_TRY(
+        arrow::MakeBuilder(arrow::default_memory_pool(), arrow_schema->field(static_cast<int>(c))->type(), &builder));
     FLEUVE_ARROW_TRY(builder->Reserve(static_cast<std::int64_t>(rows.size())));
     for (const Value::List& row : rows) {
       if (row.size() != schema.fields().size()) {

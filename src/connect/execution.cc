@@ -1,10 +1,9 @@
-#include "connect/execution_internal.h"
-
 #include <algorithm>
 
 #include "base/clock.h"
 #include "base/ids.h"
 #include "columnar/ipc.h"
+#include "connect/execution_internal.h"
 #include "connect/message_input_internal.h"
 #include "plan/proto_types.h"
 #include "spark/connect/base.pb.h"
@@ -27,9 +26,7 @@ Error InvalidCursor(const std::string& kind, const std::string& text) {
   return Error(ErrorKind::kInvalidArgument, "INVALID_CURSOR." + kind, "The cursor is invalid. " + text);
 }
 
-Error Disconnected() {
-  return InvalidCursor("DISCONNECTED", "The cursor has been disconnected by the server.");
-}
+Error Disconnected() { return InvalidCursor("DISCONNECTED", "The cursor has been disconnected by the server."); }
 
 }  // namespace
 
@@ -89,8 +86,8 @@ Result<void> Execution::EncodeAndAppend(const columnar::RecordBatch& batch) {
 
 Result<void> Execution::AppendEncoded(std::string ipc, std::int64_t rows) {
   const auto size = static_cast<std::int64_t>(ipc.size());
-  std::int64_t chunk = options_.chunk_bytes > 0 ? std::clamp<std::int64_t>(options_.chunk_bytes, 1024, kMaxBatchBytes)
-                                                : kMaxBatchBytes;
+  std::int64_t chunk =
+      options_.chunk_bytes > 0 ? std::clamp<std::int64_t>(options_.chunk_bytes, 1024, kMaxBatchBytes) : kMaxBatchBytes;
   if (!options_.allow_chunking) {
     if (size > kMaxBatchBytes) {
       return Error(ErrorKind::kResourceExhausted, "FLEUVE_ROW_TOO_LARGE",
@@ -120,9 +117,7 @@ Result<void> Execution::AppendEncoded(std::string ipc, std::int64_t rows) {
   return {};
 }
 
-Result<void> Execution::PutMessage(spark::connect::ExecutePlanResponse message) {
-  return Append(&message, false);
-}
+Result<void> Execution::PutMessage(spark::connect::ExecutePlanResponse message) { return Append(&message, false); }
 
 Result<void> Execution::Append(spark::connect::ExecutePlanResponse* message, bool wait_for_room) {
   Response response;
@@ -213,8 +208,9 @@ Result<void> Execution::Attach(std::shared_ptr<StreamReader> reader, const std::
           id = known;
         }
       }
-      return InvalidCursor("POSITION_NOT_AVAILABLE", "The cursor position id " + id +
-                                                         " is no longer available at index " + std::to_string(start) + ".")
+      return InvalidCursor(
+                 "POSITION_NOT_AVAILABLE",
+                 "The cursor position id " + id + " is no longer available at index " + std::to_string(start) + ".")
           .With("index", std::to_string(start))
           .With("responseId", id);
     }

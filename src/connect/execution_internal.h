@@ -3,6 +3,8 @@
 /// \file
 /// A running operation as clients see it: a window of numbered responses that can be read again after a broken stream.
 
+#include <grpcpp/support/byte_buffer.h>
+
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -13,8 +15,6 @@
 #include <set>
 #include <string>
 #include <vector>
-
-#include <grpcpp/support/byte_buffer.h>
 
 #include "base/result.h"
 #include "connect/server.h"

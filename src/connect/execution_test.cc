@@ -1,10 +1,9 @@
-#include "connect/execution_internal.h"
-
 #include <gtest/gtest.h>
 
 #include <thread>
 
 #include "columnar/ipc.h"
+#include "connect/execution_internal.h"
 #include "connect/message_input_internal.h"
 #include "spark/connect/base.pb.h"
 
@@ -21,8 +20,8 @@ class Reader final : public StreamReader {
 std::shared_ptr<Execution> Make(ExecutionOptions options) {
   auto services = std::make_shared<session::Services>();
   services->scratch = testing::TempDir();
-  auto session = std::make_shared<session::Session>(
-      session::SessionKey{"u", "00112233-4455-6677-8899-aabbccddeeff"}, services);
+  auto session =
+      std::make_shared<session::Session>(session::SessionKey{"u", "00112233-4455-6677-8899-aabbccddeeff"}, services);
   return std::make_shared<Execution>(session, "op", std::vector<std::string>(), options, 1);
 }
 

@@ -3,10 +3,10 @@
 /// \file
 /// From bytes on the wire to messages that may be looked at: deep nesting, compression, unknown content.
 
-#include <string>
-
 #include <google/protobuf/message.h>
 #include <grpcpp/support/byte_buffer.h>
+
+#include <string>
 
 #include "base/result.h"
 

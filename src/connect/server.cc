@@ -1,12 +1,12 @@
 #include "connect/server.h"
 
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/grpcpp.h>
+
 #include <condition_variable>
 #include <mutex>
 #include <set>
 #include <thread>
-
-#include <grpcpp/generic/async_generic_service.h>
-#include <grpcpp/grpcpp.h>
 
 #include "connect/service_internal.h"
 
@@ -41,7 +41,9 @@ class CallTable {
 };
 
 /// One call of any method, driven by gRPC's reactions; nothing here blocks a gRPC thread.
-class Call final : public grpc::ServerGenericBidiReactor, public StreamReader, public std::enable_shared_from_this<Call> {
+class Call final : public grpc::ServerGenericBidiReactor,
+                   public StreamReader,
+                   public std::enable_shared_from_this<Call> {
  public:
   Call(Service* service, WorkerPool* pool, CallTable* table, std::string method)
       : service_(service), pool_(pool), table_(table), method_(std::move(method)) {}
@@ -303,8 +305,8 @@ class Server::Impl final : public grpc::CallbackGenericService {
   Result<int> Start(const std::string& host, int port) {
     grpc::ServerBuilder builder;
     int bound = 0;
-    const std::string address = (host.find(':') != std::string::npos ? "[" + host + "]" : host) + ":" +
-                                std::to_string(port);
+    const std::string address =
+        (host.find(':') != std::string::npos ? "[" + host + "]" : host) + ":" + std::to_string(port);
     builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &bound);
     builder.RegisterCallbackGenericService(this);
     builder.SetMaxReceiveMessageSize(kMaxMessageBytes);

@@ -1,14 +1,13 @@
-#include "connect/service_internal.h"
+#include <google/protobuf/arena.h>
 
 #include <algorithm>
-
-#include <google/protobuf/arena.h>
 
 #include "base/big_stack.h"
 #include "base/clock.h"
 #include "base/ids.h"
 #include "base/log.h"
 #include "connect/message_input_internal.h"
+#include "connect/service_internal.h"
 
 namespace fleuve::connect {
 
@@ -119,8 +118,8 @@ UnaryAnswer Service::Handle(const grpc::ByteBuffer& bytes, bool create,
 
 bool Service::IsUnary(const std::string& method) {
   static const std::set<std::string>* const kMethods = new std::set<std::string>{
-      "AnalyzePlan",    "Config",            "ArtifactStatus", "Interrupt", "ReleaseExecute",
-      "ReleaseSession", "FetchErrorDetails", "CloneSession",   "GetStatus"};
+      "AnalyzePlan",       "Config",       "ArtifactStatus", "Interrupt", "ReleaseExecute", "ReleaseSession",
+      "FetchErrorDetails", "CloneSession", "GetStatus"};
   return kMethods->contains(method);
 }
 
@@ -448,9 +447,9 @@ grpc::Status Service::ExecuteParsed(sc::ExecutePlanRequest* request, std::size_t
     return grpc::Status::OK;
   }
 
-  auto execution = std::make_shared<Execution>(
-      session, operation_id, std::vector<std::string>(request->tags().begin(), request->tags().end()), options,
-      fingerprint);
+  auto execution = std::make_shared<Execution>(session, operation_id,
+                                               std::vector<std::string>(request->tags().begin(), request->tags().end()),
+                                               options, fingerprint);
   if (!executions_.Add(session->key(), execution)) {
     return Fail(session, InvalidHandle("OPERATION_ALREADY_EXISTS", operation_id, "Operation already exists."));
   }

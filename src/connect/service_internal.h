@@ -3,13 +3,13 @@
 /// \file
 /// The twelve calls of SparkConnectService, apart from how bytes arrive and leave.
 
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/status.h>
+
 #include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
-
-#include <grpcpp/support/byte_buffer.h>
-#include <grpcpp/support/status.h>
 
 #include "base/result.h"
 #include "connect/execution_internal.h"

@@ -1,6 +1,6 @@
-#include <limits>
-
 #include <zlib.h>
+
+#include <limits>
 
 #include "connect/message_input_internal.h"
 #include "connect/service_internal.h"
@@ -28,8 +28,8 @@ bool CrcMatches(const sc::AddArtifactsRequest::ArtifactChunk& chunk) {
   std::uint32_t crc = 0;
   std::size_t offset = 0;
   while (offset < data.size()) {
-    const auto part = static_cast<uInt>(
-        std::min<std::size_t>(data.size() - offset, std::numeric_limits<std::int32_t>::max()));
+    const auto part =
+        static_cast<uInt>(std::min<std::size_t>(data.size() - offset, std::numeric_limits<std::int32_t>::max()));
     crc = static_cast<std::uint32_t>(crc32(crc, reinterpret_cast<const Bytef*>(data.data() + offset), part));
     offset += part;
   }

@@ -3,13 +3,13 @@
 /// \file
 /// Errors as Spark Connect clients read them: gRPC status with google.rpc details, and details on demand.
 
+#include <grpcpp/support/status.h>
+
 #include <deque>
 #include <map>
 #include <mutex>
 #include <string>
 #include <vector>
-
-#include <grpcpp/support/status.h>
 
 #include "base/error.h"
 

@@ -1,8 +1,7 @@
-#include "connect/wire_status_internal.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "connect/wire_status_internal.h"
 #include "spark/connect/base.pb.h"
 
 namespace fleuve::connect {
@@ -11,7 +10,8 @@ namespace {
 using testing::HasSubstr;
 
 TEST(WireStatusTest, StatusAndDetailsSayTheSame) {
-  const Error error = Error(ErrorKind::kInvalidArgument, "DIVIDE_BY_ZERO", std::string(5000, 'x')).With("config", "\"c\"");
+  const Error error =
+      Error(ErrorKind::kInvalidArgument, "DIVIDE_BY_ZERO", std::string(5000, 'x')).With("config", "\"c\"");
   const grpc::Status status = ToStatus(error, "id-1");
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INTERNAL);
   EXPECT_EQ(status.error_message().size(), 2048u);

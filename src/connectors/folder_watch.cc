@@ -36,7 +36,7 @@ struct Subscription {
 using SubscriptionPtr = std::shared_ptr<Subscription>;
 
 bool IsRemote(const std::string& folder) {
-  struct statfs info {};
+  struct statfs info{};
   if (::statfs(folder.c_str(), &info) != 0) {
     return true;
   }

@@ -23,7 +23,7 @@
 namespace fleuve::engine {
 class Engine;
 class RunObserver;
-}
+}  // namespace fleuve::engine
 
 namespace fleuve::connectors {
 

@@ -62,8 +62,8 @@ class Source {
   /// True where an offset means the same without what the source keeps in the checkpoint (Delta versions, rate): the
   /// offsets of lost batches may then be taken from the sink's commits.
   virtual bool offsets_stand_alone() const { return false; }
-  /// Says which planned range a restarted query will run again before new ones (a source may check its files). kNotFound:
-  /// the source's record of the range never became durable; the batch is planned anew.
+  /// Says which planned range a restarted query will run again before new ones (a source may check its files).
+  /// kNotFound: the source's record of the range never became durable; the batch is planned anew.
   virtual Result<void> Recover(const std::optional<Offset>& start, const std::optional<Offset>& end) {
     (void)start;
     (void)end;
@@ -91,8 +91,8 @@ class Source {
     (void)callback;
     return false;
   }
-  /// After a `LatestOffset` that found nothing: data was seen that may be taken in so many milliseconds (a file that may
-  /// still be written). The loop looks again then; until then processAllAvailable and Trigger.AvailableNow wait.
+  /// After a `LatestOffset` that found nothing: data was seen that may be taken in so many milliseconds (a file that
+  /// may still be written). The loop looks again then; until then processAllAvailable and Trigger.AvailableNow wait.
   virtual std::optional<std::int64_t> LookAgainMs() { return std::nullopt; }
   /// Ends what the source runs in the background. Nothing is called afterwards.
   virtual void Stop() {}

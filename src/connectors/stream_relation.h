@@ -13,7 +13,10 @@ namespace fleuve::connectors {
 class BasicStreamRelation : public plan::StreamRelation {
  public:
   BasicStreamRelation(types::Schema schema, std::string name, std::string provider, plan::Options options)
-      : schema_(std::move(schema)), name_(std::move(name)), provider_(std::move(provider)), options_(std::move(options)) {}
+      : schema_(std::move(schema)),
+        name_(std::move(name)),
+        provider_(std::move(provider)),
+        options_(std::move(options)) {}
   const types::Schema& schema() const override { return schema_; }
   std::string name() const override { return name_; }
   std::string provider() const override { return provider_; }

@@ -155,8 +155,8 @@ using Action = std::variant<AddFile, RemoveFile, AddCdcFile, Metadata, Protocol,
 void AppendJsonLine(std::string& out, const Action& action);
 std::string ToJsonLine(const Action& action);
 
-/// Parses a commit file (or a JSON checkpoint). Action kinds and members that are not known are skipped, as the protocol
-/// asks. DELTA_... kCorrupt with the line's number otherwise. \param path  for messages.
+/// Parses a commit file (or a JSON checkpoint). Action kinds and members that are not known are skipped, as the
+/// protocol asks. DELTA_... kCorrupt with the line's number otherwise. \param path  for messages.
 Result<std::vector<Action>> ParseActions(std::string_view text, std::string_view path);
 
 /// `_delta_log/00000000000000000012.json` below a table path.

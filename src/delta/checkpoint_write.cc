@@ -165,10 +165,9 @@ class CheckpointRows {
         types::StructField field = physical.fields()[i];
         field.nullable = true;
         field.metadata = Json(Json::Object{});
-        const bool is_partition =
-            std::any_of(metadata.partition_columns.begin(), metadata.partition_columns.end(), [&](const auto& name) {
-              return EqualsIgnoreAsciiCase(name, snapshot.schema().fields()[i].name);
-            });
+        const bool is_partition = std::any_of(
+            metadata.partition_columns.begin(), metadata.partition_columns.end(),
+            [&](const auto& name) { return EqualsIgnoreAsciiCase(name, snapshot.schema().fields()[i].name); });
         (is_partition ? partitions : data).push_back(std::move(field));
       }
       if (!partitions.empty()) {
@@ -203,26 +202,26 @@ class CheckpointRows {
   }
 
   types::Schema ClassicSchema() const {
-    return Record({{"txn", Record({{"appId", DataType::String()},
-                                   {"version", DataType::Long()},
-                                   {"lastUpdated", DataType::Long()}})},
-                   {"add", add_type_},
-                   {"remove", remove_type_},
-                   {"metaData", Record({{"id", DataType::String()},
-                                        {"name", DataType::String()},
-                                        {"description", DataType::String()},
-                                        {"format", Record({{"provider", DataType::String()}, {"options", TextMap()}})},
-                                        {"schemaString", DataType::String()},
-                                        {"partitionColumns", DataType::Array(DataType::String())},
-                                        {"configuration", TextMap()},
-                                        {"createdTime", DataType::Long()}})},
-                   {"protocol", Record({{"minReaderVersion", DataType::Int()},
-                                        {"minWriterVersion", DataType::Int()},
-                                        {"readerFeatures", DataType::Array(DataType::String())},
-                                        {"writerFeatures", DataType::Array(DataType::String())}})},
-                   {"domainMetadata", Record({{"domain", DataType::String()},
-                                              {"configuration", DataType::String()},
-                                              {"removed", DataType::Boolean()}})}});
+    return Record(
+        {{"txn",
+          Record({{"appId", DataType::String()}, {"version", DataType::Long()}, {"lastUpdated", DataType::Long()}})},
+         {"add", add_type_},
+         {"remove", remove_type_},
+         {"metaData", Record({{"id", DataType::String()},
+                              {"name", DataType::String()},
+                              {"description", DataType::String()},
+                              {"format", Record({{"provider", DataType::String()}, {"options", TextMap()}})},
+                              {"schemaString", DataType::String()},
+                              {"partitionColumns", DataType::Array(DataType::String())},
+                              {"configuration", TextMap()},
+                              {"createdTime", DataType::Long()}})},
+         {"protocol", Record({{"minReaderVersion", DataType::Int()},
+                              {"minWriterVersion", DataType::Int()},
+                              {"readerFeatures", DataType::Array(DataType::String())},
+                              {"writerFeatures", DataType::Array(DataType::String())}})},
+         {"domainMetadata", Record({{"domain", DataType::String()},
+                                    {"configuration", DataType::String()},
+                                    {"removed", DataType::Boolean()}})}});
   }
   types::Schema SidecarSchema() const { return Record({{"add", add_type_}, {"remove", remove_type_}}); }
 
@@ -428,15 +427,15 @@ Result<void> WriteCheckpoint(const Snapshot& snapshot, const LogContext& context
       }
       return true;
     };
-    FLEUVE_ASSIGN(const std::int64_t bytes,
-                  PutParquet(snapshot, context, folder + "/" + version + ".checkpoint.parquet", rows.ClassicSchema(), next));
+    FLEUVE_ASSIGN(
+        const std::int64_t bytes,
+        PutParquet(snapshot, context, folder + "/" + version + ".checkpoint.parquet", rows.ClassicSchema(), next));
     return PutLastCheckpoint(snapshot, context,
                              LastCheckpoint(snapshot.version(), static_cast<std::int64_t>(total), bytes, adds));
   }
 
   // v2: file actions in one sidecar, the rest in a JSON file on top.
-  const std::string sidecar_name =
-      version + ".checkpoint.0000000001.0000000001." + NewUuid() + ".parquet";
+  const std::string sidecar_name = version + ".checkpoint.0000000001.0000000001." + NewUuid() + ".parquet";
   std::size_t at = 0;
   const auto next = [&](Value::List* row) {
     if (at >= files.size() + tombstones.size()) {

@@ -1,3 +1,5 @@
+#include "delta/deletion_vector.h"
+
 #include <algorithm>
 #include <array>
 #include <list>
@@ -6,14 +8,14 @@
 #include <unordered_map>
 
 #include "base/bytes.h"
-#include "delta/deletion_vector.h"
 #include "delta/table_source.h"
 
 namespace fleuve::delta {
 namespace {
 
 constexpr std::uint32_t kMagic = 1681511377;
-constexpr std::string_view kZ85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#";
+constexpr std::string_view kZ85 =
+    "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#";
 
 std::uint32_t BigEndian(std::string_view bytes) {
   std::uint32_t value = 0;
@@ -199,20 +201,21 @@ Result<std::shared_ptr<const RowSet>> LoadDeletionVector(const DeletionVectorDes
     if (static_cast<std::int64_t>(bytes.size()) < descriptor.size_in_bytes) {
       return Corrupt("DELTA_DELETION_VECTOR_SIZE_MISMATCH", "An inline deletion vector is cut off.");
     }
-    FLEUVE_ASSIGN(rows, Decode(std::string_view(bytes).substr(0, static_cast<std::size_t>(descriptor.size_in_bytes)),
-                               "the log"));
+    FLEUVE_ASSIGN(
+        rows, Decode(std::string_view(bytes).substr(0, static_cast<std::size_t>(descriptor.size_in_bytes)), "the log"));
   } else {
     FLEUVE_ASSIGN(const std::string path, DeletionVectorPath(descriptor, table));
     const std::string key = path + "@" + std::to_string(descriptor.offset.value_or(0));
     rows = VectorCache().Find(key);
     if (!rows) {
-      FLEUVE_ASSIGN(const std::string bytes, table.store->GetRange(path, descriptor.offset.value_or(0),
-                                                                   descriptor.size_in_bytes + 8));
+      FLEUVE_ASSIGN(const std::string bytes,
+                    table.store->GetRange(path, descriptor.offset.value_or(0), descriptor.size_in_bytes + 8));
       if (static_cast<std::int64_t>(bytes.size()) < descriptor.size_in_bytes + 8 ||
           static_cast<std::int64_t>(BigEndian(bytes)) != descriptor.size_in_bytes) {
         return Corrupt("DELTA_DELETION_VECTOR_SIZE_MISMATCH", "The deletion vector in " + path + " has a wrong size.");
       }
-      const std::string_view body = std::string_view(bytes).substr(4, static_cast<std::size_t>(descriptor.size_in_bytes));
+      const std::string_view body =
+          std::string_view(bytes).substr(4, static_cast<std::size_t>(descriptor.size_in_bytes));
       if (Crc32(body) != BigEndian(std::string_view(bytes).substr(4 + body.size(), 4))) {
         return Corrupt("DELTA_DELETION_VECTOR_CHECKSUM_MISMATCH",
                        "The deletion vector in " + path + " does not match its checksum.");
@@ -222,9 +225,9 @@ Result<std::shared_ptr<const RowSet>> LoadDeletionVector(const DeletionVectorDes
     }
   }
   if (rows->count() != descriptor.cardinality) {
-    return Corrupt("DELTA_DELETION_VECTOR_SIZE_MISMATCH",
-                   "A deletion vector holds " + std::to_string(rows->count()) + " rows instead of " +
-                       std::to_string(descriptor.cardinality) + ".");
+    return Corrupt("DELTA_DELETION_VECTOR_SIZE_MISMATCH", "A deletion vector holds " + std::to_string(rows->count()) +
+                                                              " rows instead of " +
+                                                              std::to_string(descriptor.cardinality) + ".");
   }
   return rows;
 }

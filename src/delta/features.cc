@@ -415,8 +415,10 @@ Result<Protocol> ProtocolFor(const Protocol* current, Metadata& metadata, const 
                                           [&](const auto& w) { return EqualsIgnoreAsciiCase(w, name); });
     if (current != nullptr && name == "timestampNtz" && !is_asked_for && !HasFeature(*current, name)) {
       return Error(ErrorKind::kInvalidArgument, "DELTA_FEATURES_REQUIRE_MANUAL_ENABLEMENT",
-                   "The change needs the table feature " + name + ", which must be enabled by hand: set the table "
-                   "property 'delta.feature." + name + "' = 'supported'.")
+                   "The change needs the table feature " + name +
+                       ", which must be enabled by hand: set the table "
+                       "property 'delta.feature." +
+                       name + "' = 'supported'.")
           .With("unsupportedFeatures", name)
           .With("supportedFeatures", Join(FeaturesOf(*current), ", "));
     }

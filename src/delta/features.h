@@ -22,11 +22,12 @@ Result<void> CheckWritable(const Protocol& protocol, std::string_view table);
 bool HasFeature(const Protocol& protocol, std::string_view feature);
 /// All features that the protocol supports, implied ones included, sorted.
 std::vector<std::string> FeaturesOf(const Protocol& protocol);
-/// The protocol with a feature added: versions are raised to (1,7), (2,7) or (3,7) as the feature needs; legacy features
-/// are raised by version where the table is still without a feature list. kInvalidArgument
+/// The protocol with a feature added: versions are raised to (1,7), (2,7) or (3,7) as the feature needs; legacy
+/// features are raised by version where the table is still without a feature list. kInvalidArgument
 /// DELTA_UNSUPPORTED_FEATURES_IN_CONFIG for unknown names.
 Result<Protocol> WithFeature(const Protocol& protocol, std::string_view feature);
-/// Features that a table of this metadata needs (schema types, properties, constraints, defaults, ...), by Spark's rules.
+/// Features that a table of this metadata needs (schema types, properties, constraints, defaults, ...), by Spark's
+/// rules.
 Result<std::vector<std::string>> FeaturesNeeded(const Metadata& metadata, const types::Schema& schema);
 /// The protocol for a new table or after a metadata change: `current` raised as far as needed. `delta.feature.*`,
 /// `delta.minReaderVersion` and `delta.minWriterVersion` of `metadata.configuration` are honoured and taken out of it.

@@ -82,8 +82,8 @@ void FileSegment::Builder::Add(const AddFile& file) {
   row.partition = at->second;
   if (file.tags || file.deletion_vector || file.base_row_id || file.default_row_commit_version ||
       file.clustering_provider) {
-    segment_->extras_.push_back({file.tags, file.deletion_vector, file.base_row_id, file.default_row_commit_version,
-                                 file.clustering_provider});
+    segment_->extras_.push_back(
+        {file.tags, file.deletion_vector, file.base_row_id, file.default_row_commit_version, file.clustering_provider});
     row.extra = static_cast<std::uint32_t>(segment_->extras_.size());
   }
   segment_->rows_.push_back(row);

@@ -206,8 +206,9 @@ class Log final : public DeltaLog {
       return files.version;
     }
     return Error(ErrorKind::kNotFound, "DELTA_NO_RECREATABLE_HISTORY_FOUND",
-                 "No version of the table at " + location_.path + " can be rebuilt: its first commits are gone and no "
-                 "checkpoint is there.");
+                 "No version of the table at " + location_.path +
+                     " can be rebuilt: its first commits are gone and no "
+                     "checkpoint is there.");
   }
 
   Result<VersionTime> VersionAtTime(std::int64_t timestamp_ms, bool can_return_last, bool must_be_recreatable,
@@ -497,8 +498,8 @@ class Log final : public DeltaLog {
 
   static Error VersionNotFound(std::int64_t version, std::int64_t last) {
     return Error(ErrorKind::kInvalidArgument, "DELTA_VERSION_NOT_FOUND",
-                 "Version " + std::to_string(version) + " cannot be rebuilt from the log (latest version: " +
-                     std::to_string(last) + ").")
+                 "Version " + std::to_string(version) +
+                     " cannot be rebuilt from the log (latest version: " + std::to_string(last) + ").")
         .With("userVersion", std::to_string(version))
         .With("latest", std::to_string(last));
   }

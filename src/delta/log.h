@@ -97,7 +97,8 @@ class DeltaLog : public std::enable_shared_from_this<DeltaLog> {
 
 using DeltaLogPtr = std::shared_ptr<DeltaLog>;
 
-/// All logs of a process by location; outlives the logs it gave out, so that readers and writers of one table share one snapshot. Threads: any.
+/// All logs of a process by location; outlives the logs it gave out, so that readers and writers of one table share one
+/// snapshot. Threads: any.
 class LogRegistry {
  public:
   explicit LogRegistry(LogContext context);

@@ -21,9 +21,8 @@ using types::DataType;
 Metadata SimpleMetadata(std::vector<std::string> partition_columns = {}) {
   Metadata m;
   m.id = "3f0f0a6e-0000-4000-8000-000000000000";
-  m.schema_string =
-      R"({"type":"struct","fields":[{"name":"id","type":"integer","nullable":true,"metadata":{}},)"
-      R"({"name":"p","type":"string","nullable":true,"metadata":{}}]})";
+  m.schema_string = R"({"type":"struct","fields":[{"name":"id","type":"integer","nullable":true,"metadata":{}},)"
+                    R"({"name":"p","type":"string","nullable":true,"metadata":{}}]})";
   m.partition_columns = std::move(partition_columns);
   m.created_time = 1;
   return m;
@@ -108,14 +107,15 @@ TEST(Actions, LinesAreWrittenAsSparkWritesThem) {
 }
 
 TEST(Actions, UnknownOnesAreSkippedAndDamageIsFound) {
-  EXPECT_EQ(ParseActions("\n{\"new\":{\"a\":1}}\n\n{\"add\":{\"path\":\"x\",\"later\":{\"y\":[1]}}}\n", "f")->size(), 1u);
+  EXPECT_EQ(ParseActions("\n{\"new\":{\"a\":1}}\n\n{\"add\":{\"path\":\"x\",\"later\":{\"y\":[1]}}}\n", "f")->size(),
+            1u);
   EXPECT_EQ(ParseActions("{\"add\":{\"path\":\"x\"", "f").error().condition(), "DELTA_CORRUPT_LOG");
   EXPECT_FALSE(ParseActions("not json\n", "f").ok());
 }
 
 TEST(JsonChecksum, MatchesTheProtocolsExample) {
-  const auto json = Json::Parse(
-      R"({"k0":"'v 0'","checksum":"x","k1":{"k2":2,"k3":["v3",[1,2],{"k4":"v4","k5":["v5","v6","v7"]}]}})");
+  const auto json =
+      Json::Parse(R"({"k0":"'v 0'","checksum":"x","k1":{"k2":2,"k3":["v3",[1,2],{"k4":"v4","k5":["v5","v6","v7"]}]}})");
   EXPECT_EQ(CanonicalJson(*json),
             R"("k0"="%27v%200%27","k1"+"k2"=2,"k1"+"k3"+0="v3","k1"+"k3"+1+0=1,"k1"+"k3"+1+1=2,)"
             R"("k1"+"k3"+2+"k4"="v4","k1"+"k3"+2+"k5"+0="v5","k1"+"k3"+2+"k5"+1="v6","k1"+"k3"+2+"k5"+2="v7")");
@@ -137,8 +137,7 @@ TEST(DeletionVectors, InlineOnesAreDecoded) {
   EXPECT_EQ(kept[1], 2u);
   dv.storage_type = "u";
   dv.path_or_inline_dv = "ab^-aqEH.-t@S}K{vb[*k^";
-  EXPECT_EQ(*DeletionVectorPath(dv, {nullptr, "/t"}),
-            "/t/ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin");
+  EXPECT_EQ(*DeletionVectorPath(dv, {nullptr, "/t"}), "/t/ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin");
 }
 
 TEST(Features, VersionsAndListsAreRaisedAsSparkDoes) {
@@ -157,8 +156,7 @@ TEST(Features, VersionsAndListsAreRaisedAsSparkDoes) {
   EXPECT_EQ(with("delta.columnMapping.mode", "name"),
             "{\"protocol\":{\"minReaderVersion\":2,\"minWriterVersion\":7,"
             "\"writerFeatures\":[\"columnMapping\",\"invariants\",\"appendOnly\"]}}\n");
-  EXPECT_EQ(with("delta.constraints.c", "id > 0"),
-            "{\"protocol\":{\"minReaderVersion\":1,\"minWriterVersion\":3}}\n");
+  EXPECT_EQ(with("delta.constraints.c", "id > 0"), "{\"protocol\":{\"minReaderVersion\":1,\"minWriterVersion\":3}}\n");
   EXPECT_EQ(with("delta.enableChangeDataFeed", "true"),
             "{\"protocol\":{\"minReaderVersion\":1,\"minWriterVersion\":7,"
             "\"writerFeatures\":[\"changeDataFeed\",\"invariants\",\"appendOnly\"]}}\n");
@@ -315,7 +313,7 @@ TEST_F(TableTest, ConflictsHaveTheirNames) {
   EXPECT_EQ(racing({File("g")}, nothing, {File("h")}), "");
   EXPECT_EQ(racing({File("i")}, whole, {File("j")}), "DELTA_CONCURRENT_APPEND");
   EXPECT_EQ(racing({Gone("f")}, nothing, {Gone("f")}), "DELTA_CONCURRENT_DELETE_DELETE");
-  EXPECT_EQ(racing({Gone("g")}, [&](Transaction& t) { t.ReadFiles({File("g")}, {}, {}); }, {}), 
+  EXPECT_EQ(racing({Gone("g")}, [&](Transaction& t) { t.ReadFiles({File("g")}, {}, {}); }, {}),
             "DELTA_CONCURRENT_DELETE_READ");
   EXPECT_EQ(racing({SetTransaction{"q", 1, 1}}, [](Transaction& t) { t.ReadApp("q"); }, {SetTransaction{"q", 1, 1}}),
             "DELTA_CONCURRENT_TRANSACTION");

@@ -1,9 +1,10 @@
+#include "delta/skipping.h"
+
 #include <simdjson.h>
 
 #include <cmath>
 
 #include "base/bytes.h"
-#include "delta/skipping.h"
 #include "delta/table_source.h"
 
 namespace fleuve::delta {

@@ -20,7 +20,8 @@ class FileFilter {
  public:
   /// \param columns  one attribute per field of `schema`.
   static Result<FileFilter> Make(const Metadata& metadata, const types::Schema& schema,
-                                 const std::vector<plan::ExprPtr>& filters, const std::vector<plan::Attribute>& columns);
+                                 const std::vector<plan::ExprPtr>& filters,
+                                 const std::vector<plan::Attribute>& columns);
   /// False only where no row of the file can make all filters true.
   bool MayMatch(const AddFile& file) const;
   /// The same by partition values alone.

@@ -106,8 +106,8 @@ bool IsUriPathChar(unsigned char c) {
   if (c >= 0x80) {
     return true;
   }
-  return std::isalnum(c) != 0 || std::string_view("_-!.~'()*,;:$&+=@/").find(static_cast<char>(c)) !=
-                                     std::string_view::npos;
+  return std::isalnum(c) != 0 ||
+         std::string_view("_-!.~'()*,;:$&+=@/").find(static_cast<char>(c)) != std::string_view::npos;
 }
 
 }  // namespace

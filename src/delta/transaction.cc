@@ -41,7 +41,8 @@ Error Conflict(std::string condition, const std::string& what, const Commit& win
 
 }  // namespace
 
-Transaction::Transaction(DeltaLogPtr log, SnapshotPtr snapshot) : log_(std::move(log)), snapshot_(std::move(snapshot)) {}
+Transaction::Transaction(DeltaLogPtr log, SnapshotPtr snapshot)
+    : log_(std::move(log)), snapshot_(std::move(snapshot)) {}
 
 Transaction::~Transaction() { Abandon(); }
 
@@ -226,8 +227,8 @@ Result<void> Transaction::CheckConflict(const fleuve::delta::Commit& winner) con
                              return f.PartitionMayMatch(add->partition_values);
                            });
       if (matches) {
-        return Conflict("DELTA_CONCURRENT_APPEND",
-                        "Another commit has added files that this operation would have read", winner);
+        return Conflict("DELTA_CONCURRENT_APPEND", "Another commit has added files that this operation would have read",
+                        winner);
       }
     }
   }
@@ -244,8 +245,8 @@ Result<void> Transaction::CheckConflict(const fleuve::delta::Commit& winner) con
       }
     } else if (const auto* txn = std::get_if<SetTransaction>(&action)) {
       if (std::find(read_apps_.begin(), read_apps_.end(), txn->app_id) != read_apps_.end()) {
-        return Conflict("DELTA_CONCURRENT_TRANSACTION",
-                        "Another run of the same application has written to the table", winner);
+        return Conflict("DELTA_CONCURRENT_TRANSACTION", "Another run of the same application has written to the table",
+                        winner);
       }
     } else if (const auto* domain = std::get_if<DomainMetadata>(&action)) {
       for (const Action& own : actions_) {

@@ -76,11 +76,11 @@ class Transaction {
   /// Phase one: checks the actions, writes the commit under a hidden name in `_delta_log` (created where missing).
   /// Nothing is synced.
   Result<StagedCommit> Stage(std::vector<Action> actions, Operation operation);
-  /// Phase two: makes it visible; a lost race is checked for conflicts and tried at the next version; an unknown outcome
-  /// is settled by reading back. \param sync  ends with a sync of `_delta_log` in strict durability; false: the caller
-  /// syncs that folder before the commit counts.
-  /// Errors: kConflict with DELTA_CONCURRENT_APPEND, DELTA_CONCURRENT_DELETE_READ, DELTA_CONCURRENT_DELETE_DELETE,
-  /// DELTA_METADATA_CHANGED, DELTA_PROTOCOL_CHANGED, DELTA_CONCURRENT_TRANSACTION: the staged file is gone, begin anew.
+  /// Phase two: makes it visible; a lost race is checked for conflicts and tried at the next version; an unknown
+  /// outcome is settled by reading back. \param sync  ends with a sync of `_delta_log` in strict durability; false: the
+  /// caller syncs that folder before the commit counts. Errors: kConflict with DELTA_CONCURRENT_APPEND,
+  /// DELTA_CONCURRENT_DELETE_READ, DELTA_CONCURRENT_DELETE_DELETE, DELTA_METADATA_CHANGED, DELTA_PROTOCOL_CHANGED,
+  /// DELTA_CONCURRENT_TRANSACTION: the staged file is gone, begin anew.
   Result<CommitResult> CommitStaged(bool sync = true);
   /// Gives a staged commit up.
   void Abandon();

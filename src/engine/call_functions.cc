@@ -1,5 +1,3 @@
-#include "engine/call_functions_internal.h"
-
 #include "duckdb/parser/expression/columnref_expression.hpp"
 #include "duckdb/parser/parsed_data/create_aggregate_function_info.hpp"
 #include "duckdb/parser/parsed_data/create_scalar_function_info.hpp"
@@ -7,6 +5,7 @@
 #include "duckdb/planner/expression/bound_cast_expression.hpp"
 #include "duckdb/planner/expression/bound_reference_expression.hpp"
 #include "duckdb/planner/expression_binder.hpp"
+#include "engine/call_functions_internal.h"
 #include "engine/carriers_internal.h"
 #include "engine/functions/register_internal.h"
 #include "engine/lambda_internal.h"
@@ -100,8 +99,10 @@ class ExecutedLambda final : public BoundLambda {
   std::vector<std::size_t> captures_;
 };
 
-/// The call that the last argument names; the argument is taken off and the others are compared with what the plan says.
-const Call& TakeCall(duckdb::ClientContext& context, duckdb::vector<duckdb::unique_ptr<duckdb::Expression>>& arguments) {
+/// The call that the last argument names; the argument is taken off and the others are compared with what the plan
+/// says.
+const Call& TakeCall(duckdb::ClientContext& context,
+                     duckdb::vector<duckdb::unique_ptr<duckdb::Expression>>& arguments) {
   const auto& number = arguments.back()->Cast<duckdb::BoundConstantExpression>();
   const auto& call = RunState::Of(context).CallAt(number.value.GetValue<std::int64_t>());
   arguments.pop_back();

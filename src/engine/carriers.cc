@@ -1,5 +1,4 @@
 #include "engine/carriers_internal.h"
-
 #include "engine/raise_internal.h"
 
 namespace fleuve::engine {
@@ -109,8 +108,8 @@ duckdb::Value CarrierValue(const types::Value& value, const DataType& type) {
     case TypeKind::kChar:
     case TypeKind::kVarchar: {
       // The constructor of VARCHAR values refuses invalid UTF-8, which Spark's strings may hold.
-      auto blob = duckdb::Value::BLOB(reinterpret_cast<duckdb::const_data_ptr_t>(value.text().data()),
-                                      value.text().size());
+      auto blob =
+          duckdb::Value::BLOB(reinterpret_cast<duckdb::const_data_ptr_t>(value.text().data()), value.text().size());
       blob.Reinterpret(LogicalType::VARCHAR);
       return blob;
     }
@@ -124,9 +123,9 @@ duckdb::Value CarrierValue(const types::Value& value, const DataType& type) {
       return duckdb::Value::TIMESTAMP(duckdb::timestamp_t(value.integer()));
     case TypeKind::kCalendarInterval: {
       const auto& interval = value.interval();
-      return duckdb::Value::STRUCT(CarrierType(type), {duckdb::Value::INTEGER(interval.months),
-                                                       duckdb::Value::INTEGER(interval.days),
-                                                       duckdb::Value::BIGINT(interval.micros)});
+      return duckdb::Value::STRUCT(CarrierType(type),
+                                   {duckdb::Value::INTEGER(interval.months), duckdb::Value::INTEGER(interval.days),
+                                    duckdb::Value::BIGINT(interval.micros)});
     }
     case TypeKind::kVariant: {
       // A List of two: value, metadata.
@@ -220,8 +219,8 @@ types::Value FromCarrier(const duckdb::Value& value, const DataType& type) {
     }
     case TypeKind::kVariant: {
       const auto& parts = duckdb::StructValue::GetChildren(value);
-      return types::Value(types::Value::List{FromCarrier(parts[0], DataType::Binary()),
-                                             FromCarrier(parts[1], DataType::Binary())});
+      return types::Value(
+          types::Value::List{FromCarrier(parts[0], DataType::Binary()), FromCarrier(parts[1], DataType::Binary())});
     }
     case TypeKind::kArray: {
       types::Value::List list;
@@ -234,8 +233,8 @@ types::Value FromCarrier(const duckdb::Value& value, const DataType& type) {
       types::Value::List list;
       for (const auto& entry : duckdb::MapValue::GetChildren(value)) {
         const auto& pair = duckdb::StructValue::GetChildren(entry);
-        list.push_back(types::Value(
-            types::Value::List{FromCarrier(pair[0], type.key()), FromCarrier(pair[1], type.value())}));
+        list.push_back(
+            types::Value(types::Value::List{FromCarrier(pair[0], type.key()), FromCarrier(pair[1], type.value())}));
       }
       return types::Value(std::move(list));
     }

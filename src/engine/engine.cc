@@ -184,7 +184,8 @@ class DuckEngine final : public Engine {
   Result<void> SetThreads(int threads) override {
     return Guard([&]() -> Result<void> {
       const int count = threads > 0 ? threads : 1;
-      holder_->Set("threads", duckdb::Value::BIGINT(count), [count](EngineOptions& options) { options.threads = count; });
+      holder_->Set("threads", duckdb::Value::BIGINT(count),
+                   [count](EngineOptions& options) { options.threads = count; });
       return {};
     });
   }
@@ -229,8 +230,8 @@ void RunObserver::AddMetrics(ObservedMetrics metrics) {
 
 Result<std::unique_ptr<Engine>> Engine::Open(const EngineOptions& options) {
   return Guard([&]() -> Result<std::unique_ptr<Engine>> {
-    return std::unique_ptr<Engine>(std::make_unique<DuckEngine>(
-        std::make_shared<InstanceHolder>(options, std::make_shared<Instance>(options))));
+    return std::unique_ptr<Engine>(
+        std::make_unique<DuckEngine>(std::make_shared<InstanceHolder>(options, std::make_shared<Instance>(options))));
   });
 }
 

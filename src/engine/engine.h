@@ -37,9 +37,8 @@ struct ObservedMetrics {
   types::Value::List row;
 };
 
-/// Counts of one run, filled while it goes and complete when its reader has ended or WriteFiles has returned. Give one to
-/// a run to have its leaves counted; kMetrics nodes are computed in every run that has an observer.
-/// Threads: any.
+/// Counts of one run, filled while it goes and complete when its reader has ended or WriteFiles has returned. Give one
+/// to a run to have its leaves counted; kMetrics nodes are computed in every run that has an observer. Threads: any.
 class RunObserver {
  public:
   /// Rows that the leaf (kFileScan, kRows, kRange node of the plan that ran) gave before any filter.
@@ -75,8 +74,8 @@ struct WriteSpec {
   plan::FileFormat format = plan::FileFormat::kParquet;
   /// Absolute local path of the target folder; made if it is not there. Files get fresh names in it.
   std::string folder;
-  /// Names of partition columns (in Spark's names, as in the plan's output), in order: they make `col=value` folders and
-  /// are not written into the files.
+  /// Names of partition columns (in Spark's names, as in the plan's output), in order: they make `col=value` folders
+  /// and are not written into the files.
   std::vector<std::string> partition_columns;
   /// False: partitioned rows go to separate files without `col=value` folders (random prefixes, column mapping).
   bool partition_folders = true;
@@ -139,10 +138,10 @@ class Engine {
   static Result<std::unique_ptr<Engine>> Open(const EngineOptions& options);
   virtual ~Engine() = default;
 
-  /// Starts a prepared plan (see plan::Prepare): streams its visible columns in the plan's order, bounded in memory. The
-  /// plan is kept until the reader goes. Dropping the reader ends the run.
-  /// Errors here and from the reader: Spark's run-time conditions raised by functions; kCancelled; kResourceExhausted
-  /// (memory, disk); INTERNAL_ERROR for bugs. An instance that died of one reopens itself with the next run.
+  /// Starts a prepared plan (see plan::Prepare): streams its visible columns in the plan's order, bounded in memory.
+  /// The plan is kept until the reader goes. Dropping the reader ends the run. Errors here and from the reader: Spark's
+  /// run-time conditions raised by functions; kCancelled; kResourceExhausted (memory, disk); INTERNAL_ERROR for bugs.
+  /// An instance that died of one reopens itself with the next run.
   virtual Result<std::unique_ptr<columnar::BatchReader>> Execute(const plan::PlanPtr& prepared,
                                                                  const ExecuteOptions& options) = 0;
 

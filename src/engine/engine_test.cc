@@ -185,14 +185,25 @@ TEST_F(EngineTest, RowsOfEveryTypePassUnchanged) {
       "j string, k binary, l date, m timestamp, n timestamp_ntz, o interval day to second, p interval year to month, "
       "q array<struct<x: int, y: string>>, r map<string, array<int>>, s struct<x: struct<Y: bigint>, y: string>");
   ASSERT_TRUE(schema.ok()) << schema.error().ToString();
-  const Value::List row = {
-      Value(true), Value(-1), Value(300), Value(-70000), Value(std::int64_t{1} << 40), Value(1.5), Value(-0.25),
-      Value(types::Int128{12345}), Value(types::Int128{-1} * 1000000007), Value("text longer than twelve bytes"),
-      Value(std::string("\xff\x00z", 3)), Value(19000), Value(std::int64_t{1700000000000001}),
-      Value(std::int64_t{-5}), Value(std::int64_t{86400000000}), Value(14),
-      Value(Value::List{Value(Value::List{Value(1), Value("one")}), Value()}),
-      Value(Value::List{Value(Value::List{Value("k"), Value(Value::List{Value(1), Value()})})}),
-      Value(Value::List{Value(Value::List{Value(7)}), Value()})};
+  const Value::List row = {Value(true),
+                           Value(-1),
+                           Value(300),
+                           Value(-70000),
+                           Value(std::int64_t{1} << 40),
+                           Value(1.5),
+                           Value(-0.25),
+                           Value(types::Int128{12345}),
+                           Value(types::Int128{-1} * 1000000007),
+                           Value("text longer than twelve bytes"),
+                           Value(std::string("\xff\x00z", 3)),
+                           Value(19000),
+                           Value(std::int64_t{1700000000000001}),
+                           Value(std::int64_t{-5}),
+                           Value(std::int64_t{86400000000}),
+                           Value(14),
+                           Value(Value::List{Value(Value::List{Value(1), Value("one")}), Value()}),
+                           Value(Value::List{Value(Value::List{Value("k"), Value(Value::List{Value(1), Value()})})}),
+                           Value(Value::List{Value(Value::List{Value(7)}), Value()})};
   Rows rows = {row, Value::List(row.size()), row};
   EXPECT_EQ(Run(RowsPlan(*schema, rows)), rows);
 }
@@ -220,8 +231,9 @@ TEST_F(EngineTest, ExpressionsOverAggregates) {
   const auto range = Range(0, 10);
   const auto id = Ref(range->output[0]);
   const auto key = Mod(id, 2);
-  const auto plan = Aggregate(
-      range, {key}, {Plus(Agg("duck_max", {id}, DataType::Long()), Plus(Agg("duck_min", {id}, DataType::Long()), key))});
+  const auto plan =
+      Aggregate(range, {key},
+                {Plus(Agg("duck_max", {id}, DataType::Long()), Plus(Agg("duck_min", {id}, DataType::Long()), key))});
   auto rows = Run(plan);
   std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a[0].integer() < b[0].integer(); });
   EXPECT_EQ(rows, Longs({{0, 8}, {1, 11}}));
@@ -252,7 +264,8 @@ TEST_F(EngineTest, JoinsOfEveryType) {
 
 TEST_F(EngineTest, SortIsStableWithNullsWhereAsked) {
   const auto schema = *DataType::FromDdl("k bigint, v bigint");
-  const auto rows = RowsPlan(schema, {{Value(1), Value(1)}, {Value(), Value(2)}, {Value(0), Value(3)}, {Value(1), Value(4)}});
+  const auto rows =
+      RowsPlan(schema, {{Value(1), Value(1)}, {Value(), Value(2)}, {Value(0), Value(3)}, {Value(1), Value(4)}});
   auto sort = Node(PlanKind::kSort, {rows});
   sort->order_by = {{Ref(rows->output[0]), false, false}};
   EXPECT_EQ(Run(sort), (Rows{{Value(1), Value(1)}, {Value(1), Value(4)}, {Value(0), Value(3)}, {Value(), Value(2)}}));
@@ -304,8 +317,7 @@ TEST_F(EngineTest, WindowFunctions) {
     expr->window.order_by = {{id, true, true}};
     if (running) {
       expr->window.frame.unit = plan::WindowFrame::Unit::kRows;
-      expr->window.frame.lower = {plan::WindowFrame::BoundKind::kOffset,
-                                  plan::MakeLiteral(Value(-1), DataType::Int())};
+      expr->window.frame.lower = {plan::WindowFrame::BoundKind::kOffset, plan::MakeLiteral(Value(-1), DataType::Int())};
     }
     return ExprPtr(expr);
   };
@@ -321,9 +333,11 @@ TEST_F(EngineTest, WindowFunctions) {
 
 TEST_F(EngineTest, ExplodeAndExpand) {
   const auto schema = *DataType::FromDdl("a array<bigint>, m map<string, bigint>");
-  const auto rows = RowsPlan(schema, {{Value(Value::List{Value(1), Value(2)}), Value(Value::List{Value(Value::List{Value("k"), Value(5)})})},
-                                      {Value(Value::List{}), Value()}});
-  const auto generate = [&](const std::string& function, std::size_t column, bool outer, std::vector<Attribute> columns) {
+  const auto rows = RowsPlan(
+      schema, {{Value(Value::List{Value(1), Value(2)}), Value(Value::List{Value(Value::List{Value("k"), Value(5)})})},
+               {Value(Value::List{}), Value()}});
+  const auto generate = [&](const std::string& function, std::size_t column, bool outer,
+                            std::vector<Attribute> columns) {
     auto node = Node(PlanKind::kGenerate, {rows});
     node->generator.function = function;
     node->generator.arguments = {Ref(rows->output[column])};
@@ -376,7 +390,8 @@ TEST_F(EngineTest, Subqueries) {
   ASSERT_FALSE(error.ok());
   EXPECT_EQ(error.error().condition(), "SCALAR_SUBQUERY_TOO_MANY_ROWS");
   const auto pairs = Project(inner, {Ref(inner->output[0]), Plus(Ref(inner->output[0]), Lit(1))});
-  EXPECT_EQ(Run(plan::MakeFilter(outer, subquery(plan::SubqueryKind::kIn, pairs, {id, Plus(id, Lit(1))}, DataType::Boolean()))),
+  EXPECT_EQ(Run(plan::MakeFilter(
+                outer, subquery(plan::SubqueryKind::kIn, pairs, {id, Plus(id, Lit(1))}, DataType::Boolean()))),
             Longs({{2}, {3}}));
 }
 
@@ -606,7 +621,8 @@ TEST_F(EngineTest, WrittenParquetIsReadBack) {
   ASSERT_EQ(odd.size(), 50U);
   EXPECT_EQ(odd[0], (Value::List{Value(2), Value(1)}));
   EXPECT_EQ(Run(Aggregate(kept, {}, {Agg("duck_count_star", {}, DataType::Long())})), Longs({{50}}));
-  const auto in_partition = plan::MakeFilter(scan, Call("eq", {Ref(scan->output[7]), Text("a/b")}, DataType::Boolean()));
+  const auto in_partition =
+      plan::MakeFilter(scan, Call("eq", {Ref(scan->output[7]), Text("a/b")}, DataType::Boolean()));
   EXPECT_EQ(Run(in_partition).size(), 50U);
 }
 
@@ -637,15 +653,16 @@ TEST_F(EngineTest, ColumnsAreFoundByFieldId) {
   const auto schema = *DataType::FromDdl("a bigint, s struct<x: bigint, y: string>");
   const auto with_ids = [](const char* one, const char* two, const char* x, const char* y) {
     const auto id = [](int n) { return Json(Json::Object{{"parquet.field.id", Json(n)}}); };
-    return DataType::Struct({{one, DataType::Long(), true, id(1)},
-                             {two, DataType::Struct({{x, DataType::Long(), true, id(3)}, {y, DataType::String(), true, id(4)}}),
-                              true, id(2)}});
+    return DataType::Struct(
+        {{one, DataType::Long(), true, id(1)},
+         {two, DataType::Struct({{x, DataType::Long(), true, id(3)}, {y, DataType::String(), true, id(4)}}), true,
+          id(2)}});
   };
   WriteSpec spec;
   spec.folder = folder_ / "mapped";
   spec.physical_schema = with_ids("col-1", "col-2", "col-3", "col-4");
-  auto written = engine_->WriteFiles(
-      RowsPlan(schema, {{Value(1), Value(Value::List{Value(2), Value("three")})}}), spec, {});
+  auto written =
+      engine_->WriteFiles(RowsPlan(schema, {{Value(1), Value(Value::List{Value(2), Value("three")})}}), spec, {});
   ASSERT_TRUE(written.ok()) << written.error().ToString();
   EXPECT_EQ(written->files[0].statistics[2].path, (std::vector<std::string>{"col-2", "col-4"}));
   auto scan = std::make_shared<plan::FileScan>();
@@ -702,7 +719,8 @@ TEST_F(EngineTest, SmallBatchesAreCheap) {
   const auto range = Range(0, 1000);
   WriteSpec spec;
   spec.folder = folder_ / "small";
-  auto written = engine_->WriteFiles(Project(range, {Ref(range->output[0]), Plus(Ref(range->output[0]), Lit(1)), Text("some text")}), spec, {});
+  auto written = engine_->WriteFiles(
+      Project(range, {Ref(range->output[0]), Plus(Ref(range->output[0]), Lit(1)), Text("some text")}), spec, {});
   ASSERT_TRUE(written.ok()) << written.error().ToString();
   auto scan = std::make_shared<plan::FileScan>();
   scan->data_schema = *DataType::FromDdl("id bigint");

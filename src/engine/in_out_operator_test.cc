@@ -1,7 +1,5 @@
 // A streaming operator inside a DuckDB plan whose work is done elsewhere: batches of rows go out as Arrow, a worker
 // thread answers with Arrow batches, rows come back in order. This is the shape that external (Python) functions take.
-#include "engine/duckdb_pch.h"
-
 #include <gtest/gtest.h>
 
 #include <condition_variable>
@@ -11,6 +9,7 @@
 #include "columnar/ipc.h"
 #include "engine/arrow_rows_internal.h"
 #include "engine/carriers_internal.h"
+#include "engine/duckdb_pch.h"
 #include "engine/files/file_functions_internal.h"
 #include "engine/instance_internal.h"
 #include "engine/raise_internal.h"
@@ -109,8 +108,7 @@ Worker* g_worker = nullptr;
 
 struct OperatorState final : duckdb::GlobalTableFunctionState {
   OperatorState()
-      : schema(std::make_shared<const types::Schema>(
-            DataType::Struct({{"x", DataType::Long(), true, Json()}}))),
+      : schema(std::make_shared<const types::Schema>(DataType::Struct({{"x", DataType::Long(), true, Json()}}))),
         builder(schema) {}
   idx_t MaxThreads() const override { return 1; }
   std::shared_ptr<const types::Schema> schema;
@@ -216,8 +214,8 @@ class InOutOperatorTest : public testing::Test {
   }
 
   duckdb::unique_ptr<duckdb::QueryResult> Squares(std::int64_t rows) {
-    auto result = connection_->SendQuery("SELECT c0 + 1 FROM squares((SELECT range FROM range(" +
-                                         std::to_string(rows) + "))) WHERE c0 >= 0");
+    auto result = connection_->SendQuery("SELECT c0 + 1 FROM squares((SELECT range FROM range(" + std::to_string(rows) +
+                                         "))) WHERE c0 >= 0");
     return result;
   }
 

@@ -46,8 +46,8 @@ Result<types::Schema> ReadAvroFileSchema(const std::string& path);
 /// What two JSON schemas have in common: Spark's merge of inferred types.
 types::DataType MergeJsonTypes(const types::DataType& a, const types::DataType& b);
 
-/// Checks options of a format as its readers and writers will read them: bad values kInvalidArgument, what is not served
-/// kUnsupported; both name the option.
+/// Checks options of a format as its readers and writers will read them: bad values kInvalidArgument, what is not
+/// served kUnsupported; both name the option.
 Result<void> CheckReadOptions(plan::FileFormat format, const plan::Options& options, const std::string& session_zone);
 Result<void> CheckWriteOptions(plan::FileFormat format, const plan::Options& options, const std::string& compression,
                                const std::string& session_zone);

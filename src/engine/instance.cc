@@ -1,5 +1,3 @@
-#include "engine/instance_internal.h"
-
 #include <unistd.h>
 
 #include <filesystem>
@@ -13,6 +11,7 @@
 #include "engine/call_functions_internal.h"
 #include "engine/carriers_internal.h"
 #include "engine/files/file_functions_internal.h"
+#include "engine/instance_internal.h"
 #include "engine/leaf_functions_internal.h"
 #include "engine/parquet_scan_internal.h"
 #include "engine/raise_internal.h"

@@ -38,8 +38,7 @@ class Run {
  public:
   /// Translates, binds and starts the plan; raises. The result's columns are the plan's visible ones.
   /// \param buffer_bytes  rows that may wait to be fetched; 0 = DuckDB's default (1 MB)
-  Run(std::shared_ptr<Instance> instance, plan::PlanPtr plan, const ExecuteOptions& options,
-      std::int64_t buffer_bytes);
+  Run(std::shared_ptr<Instance> instance, plan::PlanPtr plan, const ExecuteOptions& options, std::int64_t buffer_bytes);
   ~Run();
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;

@@ -1,7 +1,8 @@
 #pragma once
 
 /// \file
-/// Lambda arguments of functions (transform, filter, aggregate, ...): bound bodies that a kernel evaluates for elements.
+/// Lambda arguments of functions (transform, filter, aggregate, ...): bound bodies that a kernel evaluates for
+/// elements.
 
 #include <cstddef>
 #include <memory>

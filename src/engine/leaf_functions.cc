@@ -1,9 +1,8 @@
-#include "engine/leaf_functions_internal.h"
-
 #include "duckdb/parser/parsed_data/create_table_function_info.hpp"
 #include "engine/arrow_rows_internal.h"
 #include "engine/carriers_internal.h"
 #include "engine/files/file_functions_internal.h"
+#include "engine/leaf_functions_internal.h"
 #include "engine/raise_internal.h"
 #include "engine/run_state_internal.h"
 
@@ -57,8 +56,7 @@ std::int64_t RangeRows(const plan::RangeSpec& range) {
   return static_cast<std::int64_t>(count);
 }
 
-duckdb::unique_ptr<duckdb::FunctionData> BindLeaf(duckdb::ClientContext& context,
-                                                  duckdb::TableFunctionBindInput& input,
+duckdb::unique_ptr<duckdb::FunctionData> BindLeaf(duckdb::ClientContext& context, duckdb::TableFunctionBindInput& input,
                                                   duckdb::vector<duckdb::LogicalType>& types,
                                                   duckdb::vector<duckdb::string>& names) {
   auto data = duckdb::make_uniq<LeafBindData>();
@@ -127,8 +125,8 @@ void ScanRange(duckdb::ClientContext&, duckdb::TableFunctionInput& input, duckdb
                        static_cast<std::uint64_t>(local.at) * static_cast<std::uint64_t>(range.step);
     auto* values = duckdb::FlatVector::GetData<std::int64_t>(output.data[i]);
     for (std::int64_t row = 0; row < count; row++) {
-      values[row] = static_cast<std::int64_t>(first + static_cast<std::uint64_t>(row) *
-                                                          static_cast<std::uint64_t>(range.step));
+      values[row] =
+          static_cast<std::int64_t>(first + static_cast<std::uint64_t>(row) * static_cast<std::uint64_t>(range.step));
     }
   }
   output.SetCardinality(static_cast<idx_t>(count));
@@ -179,8 +177,8 @@ duckdb::unique_ptr<duckdb::NodeStatistics> LeafCardinality(duckdb::ClientContext
 
 duckdb::virtual_column_map_t LeafVirtualColumns(duckdb::ClientContext&, duckdb::optional_ptr<duckdb::FunctionData>) {
   duckdb::virtual_column_map_t columns;
-  columns.insert(std::make_pair(duckdb::COLUMN_IDENTIFIER_EMPTY,
-                                duckdb::TableColumn("", duckdb::LogicalType::BOOLEAN)));
+  columns.insert(
+      std::make_pair(duckdb::COLUMN_IDENTIFIER_EMPTY, duckdb::TableColumn("", duckdb::LogicalType::BOOLEAN)));
   return columns;
 }
 
@@ -210,8 +208,8 @@ duckdb::unique_ptr<duckdb::FunctionData> BindMetrics(duckdb::ClientContext& cont
       kept.push_back(input.input_table_types[i]);
     }
   }
-  data->rows->rows = duckdb::make_uniq<duckdb::ColumnDataCollection>(
-      duckdb::BufferManager::GetBufferManager(context), std::move(kept));
+  data->rows->rows = duckdb::make_uniq<duckdb::ColumnDataCollection>(duckdb::BufferManager::GetBufferManager(context),
+                                                                     std::move(kept));
   return data;
 }
 

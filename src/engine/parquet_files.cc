@@ -107,8 +107,8 @@ class FileWriter final : public delta::ParquetWriter {
           duckdb::DataChunk part;
           part.Initialize(duckdb::Allocator::DefaultAllocator(), types);
           for (std::size_t i = 0; i < types.size(); i++) {
-            ArrowToVector(*array.children[i], schema.fields()[i].type,
-                          static_cast<duckdb::idx_t>(array.offset + at), count, part.data[i]);
+            ArrowToVector(*array.children[i], schema.fields()[i].type, static_cast<duckdb::idx_t>(array.offset + at),
+                          count, part.data[i]);
           }
           part.SetCardinality(count);
           writer.Write(part);

@@ -1,5 +1,3 @@
-#include "engine/parquet_scan_internal.h"
-
 #include "duckdb/catalog/catalog_entry/table_function_catalog_entry.hpp"
 #include "duckdb/common/multi_file/multi_file_reader.hpp"
 #include "duckdb/common/multi_file/multi_file_states.hpp"
@@ -7,12 +5,13 @@
 #include "duckdb/optimizer/filter_combiner.hpp"
 #include "duckdb/parser/expression/constant_expression.hpp"
 #include "duckdb/parser/parsed_data/create_table_function_info.hpp"
+#include "duckdb/planner/filter/constant_filter.hpp"
 #include "duckdb/planner/operator/logical_get.hpp"
 #include "duckdb/planner/table_filter.hpp"
-#include "duckdb/planner/filter/constant_filter.hpp"
 #include "duckdb/storage/statistics/base_statistics.hpp"
 #include "duckdb/storage/statistics/numeric_stats.hpp"
 #include "engine/carriers_internal.h"
+#include "engine/parquet_scan_internal.h"
 #include "engine/raise_internal.h"
 #include "engine/run_state_internal.h"
 
@@ -30,8 +29,8 @@ constexpr std::int64_t kRowGroupRows = 122880;
 /// No column of a file has this name.
 constexpr const char* kMissing = "\x01missing";
 
-/// What the output columns of a leaf are, in the order of the table function's columns: data, partition, constants, then
-/// the six parts of `_metadata`.
+/// What the output columns of a leaf are, in the order of the table function's columns: data, partition, constants,
+/// then the six parts of `_metadata`.
 struct Layout {
   explicit Layout(const std::shared_ptr<Leaf>& leaf) : leaf(leaf) {
     const auto& scan = leaf->scan();
@@ -137,8 +136,8 @@ class FileList : public duckdb::MultiFileList {
     idx_t rows = 0;
     for (idx_t i = 0; i < files_.size(); i++) {
       const auto& file = File(i);
-      rows += static_cast<idx_t>(file.row_count >= 0 ? file.row_count
-                                                     : std::max<std::int64_t>(1, file.size_bytes / 50));
+      rows +=
+          static_cast<idx_t>(file.row_count >= 0 ? file.row_count : std::max<std::int64_t>(1, file.size_bytes / 50));
     }
     return duckdb::make_uniq<duckdb::NodeStatistics>(rows);
   }
@@ -157,10 +156,12 @@ class FileList : public duckdb::MultiFileList {
     auto set = combiner.GenerateTableScanFilters(info.column_indexes, results);
     return Prune(set, [](idx_t column) { return column; });
   }
-  duckdb::unique_ptr<duckdb::MultiFileList> DynamicFilterPushdown(
-      duckdb::ClientContext&, const duckdb::MultiFileOptions&, const duckdb::vector<duckdb::string>&,
-      const duckdb::vector<LogicalType>&, const duckdb::vector<duckdb::column_t>& column_ids,
-      duckdb::TableFilterSet& filters) const override {
+  duckdb::unique_ptr<duckdb::MultiFileList> DynamicFilterPushdown(duckdb::ClientContext&,
+                                                                  const duckdb::MultiFileOptions&,
+                                                                  const duckdb::vector<duckdb::string>&,
+                                                                  const duckdb::vector<LogicalType>&,
+                                                                  const duckdb::vector<duckdb::column_t>& column_ids,
+                                                                  duckdb::TableFilterSet& filters) const override {
     return Prune(filters, [&column_ids](idx_t position) { return column_ids[position]; });
   }
 
@@ -288,9 +289,8 @@ bool MayRead(const LogicalType& from, const DataType& to) {
       return id == LogicalTypeId::DATE;
     case TypeKind::kTimestamp:
     case TypeKind::kTimestampNtz:
-      return id == LogicalTypeId::TIMESTAMP || id == LogicalTypeId::TIMESTAMP_TZ ||
-             id == LogicalTypeId::TIMESTAMP_NS || id == LogicalTypeId::TIMESTAMP_MS ||
-             (to.Is(TypeKind::kTimestampNtz) && id == LogicalTypeId::DATE);
+      return id == LogicalTypeId::TIMESTAMP || id == LogicalTypeId::TIMESTAMP_TZ || id == LogicalTypeId::TIMESTAMP_NS ||
+             id == LogicalTypeId::TIMESTAMP_MS || (to.Is(TypeKind::kTimestampNtz) && id == LogicalTypeId::DATE);
     case TypeKind::kArray:
       return id == LogicalTypeId::LIST;
     case TypeKind::kMap:
@@ -342,8 +342,7 @@ class ColumnMatcher {
     const auto child = [&](const std::string& name, const DataType& child_type, const DataType* child_physical,
                            const MultiFileColumnDefinition& child_local) {
       MultiFileColumnDefinition definition(name, CarrierType(child_type));
-      definition.default_expression =
-          duckdb::make_uniq<duckdb::ConstantExpression>(duckdb::Value(definition.type));
+      definition.default_expression = duckdb::make_uniq<duckdb::ConstantExpression>(duckdb::Value(definition.type));
       Fill(&definition, child_type, child_physical, child_local, column + "." + name);
       result->children.push_back(std::move(definition));
     };
@@ -417,8 +416,8 @@ class ColumnMatcher {
       if (duckdb::StringUtil::CIEquals(candidate.name, field.name)) {
         if (found != nullptr) {
           RaiseError(Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_2093",
-                           "Found duplicate field(s) \"" + field.name + "\": [" + found->name + ", " +
-                               candidate.name + "] in case-insensitive mode"));
+                           "Found duplicate field(s) \"" + field.name + "\": [" + found->name + ", " + candidate.name +
+                               "] in case-insensitive mode"));
         }
         found = &candidate;
       }
@@ -478,9 +477,8 @@ class ScanReader : public duckdb::MultiFileReader {
     return true;
   }
 
-  void BindOptions(duckdb::MultiFileOptions& options, duckdb::MultiFileList& files,
-                   duckdb::vector<LogicalType>& types, duckdb::vector<duckdb::string>& names,
-                   duckdb::MultiFileReaderBindData& bind) override {
+  void BindOptions(duckdb::MultiFileOptions& options, duckdb::MultiFileList& files, duckdb::vector<LogicalType>& types,
+                   duckdb::vector<duckdb::string>& names, duckdb::MultiFileReaderBindData& bind) override {
     options.auto_detect_hive_partitioning = false;
     options.hive_partitioning = false;
     options.union_by_name = false;
@@ -519,11 +517,12 @@ class ScanReader : public duckdb::MultiFileReader {
     }
   }
 
-  duckdb::ReaderInitializeType CreateMapping(
-      duckdb::ClientContext& context, duckdb::MultiFileReaderData& data,
-      const duckdb::vector<MultiFileColumnDefinition>& columns, const duckdb::vector<duckdb::ColumnIndex>& ids,
-      duckdb::optional_ptr<duckdb::TableFilterSet> filters, duckdb::MultiFileList& files,
-      const duckdb::MultiFileReaderBindData& bind, const duckdb::virtual_column_map_t& virtual_columns) override {
+  duckdb::ReaderInitializeType CreateMapping(duckdb::ClientContext& context, duckdb::MultiFileReaderData& data,
+                                             const duckdb::vector<MultiFileColumnDefinition>& columns,
+                                             const duckdb::vector<duckdb::ColumnIndex>& ids,
+                                             duckdb::optional_ptr<duckdb::TableFilterSet> filters,
+                                             duckdb::MultiFileList& files, const duckdb::MultiFileReaderBindData& bind,
+                                             const duckdb::virtual_column_map_t& virtual_columns) override {
     const auto& list = dynamic_cast<const FileList&>(files);
     const auto& local = data.reader->GetColumns();
     const std::string path = data.reader->GetFileName();

@@ -1,11 +1,11 @@
-#include "engine/parquet_writer_internal.h"
+#include "parquet_writer.hpp"
 
 #include <filesystem>
 
 #include "duckdb/common/types/column/column_data_collection.hpp"
 #include "engine/carriers_internal.h"
+#include "engine/parquet_writer_internal.h"
 #include "engine/raise_internal.h"
-#include "parquet_writer.hpp"
 
 namespace fleuve::engine {
 

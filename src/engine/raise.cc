@@ -1,6 +1,5 @@
-#include "engine/raise_internal.h"
-
 #include "engine/functions/register_internal.h"
+#include "engine/raise_internal.h"
 
 namespace fleuve::engine {
 

@@ -1,6 +1,5 @@
-#include "engine/run_state_internal.h"
-
 #include "engine/raise_internal.h"
+#include "engine/run_state_internal.h"
 
 namespace fleuve::engine {
 

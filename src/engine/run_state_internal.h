@@ -1,8 +1,8 @@
 #pragma once
 
 /// \file
-/// What one run knows: its leaves, its typed calls, who may cancel it. Found from DuckDB's ClientContext while a query is
-/// bound and while it runs.
+/// What one run knows: its leaves, its typed calls, who may cancel it. Found from DuckDB's ClientContext while a query
+/// is bound and while it runs.
 
 #include <atomic>
 #include <cstdint>

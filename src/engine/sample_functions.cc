@@ -44,8 +44,7 @@ void CheckOrder(SamplerState& state, std::int64_t row) {
 }
 
 void Bernoulli(duckdb::DataChunk& args, duckdb::ExpressionState& state, duckdb::Vector& result) {
-  auto& sampler =
-      duckdb::ExecuteFunctionState::GetFunctionState(state)->Cast<SamplerState>();
+  auto& sampler = duckdb::ExecuteFunctionState::GetFunctionState(state)->Cast<SamplerState>();
   args.Flatten();
   const auto* rows = duckdb::FlatVector::GetData<std::int64_t>(args.data[0]);
   const auto* lower = duckdb::FlatVector::GetData<double>(args.data[1]);
@@ -64,8 +63,7 @@ void Bernoulli(duckdb::DataChunk& args, duckdb::ExpressionState& state, duckdb::
 
 /// A list with one element per copy of the row.
 void Poisson(duckdb::DataChunk& args, duckdb::ExpressionState& state, duckdb::Vector& result) {
-  auto& sampler =
-      duckdb::ExecuteFunctionState::GetFunctionState(state)->Cast<SamplerState>();
+  auto& sampler = duckdb::ExecuteFunctionState::GetFunctionState(state)->Cast<SamplerState>();
   args.Flatten();
   const auto* rows = duckdb::FlatVector::GetData<std::int64_t>(args.data[0]);
   const auto* mean = duckdb::FlatVector::GetData<double>(args.data[1]);
@@ -101,9 +99,9 @@ void Install(duckdb::DatabaseInstance& db, duckdb::ScalarFunction function) {
 }  // namespace
 
 void InstallSampleFunctions(duckdb::DatabaseInstance& db) {
-  duckdb::ScalarFunction bernoulli(
-      "fleuve_bernoulli_sample", {LogicalType::BIGINT, LogicalType::DOUBLE, LogicalType::DOUBLE, LogicalType::BIGINT},
-      LogicalType::BOOLEAN, Bernoulli);
+  duckdb::ScalarFunction bernoulli("fleuve_bernoulli_sample",
+                                   {LogicalType::BIGINT, LogicalType::DOUBLE, LogicalType::DOUBLE, LogicalType::BIGINT},
+                                   LogicalType::BOOLEAN, Bernoulli);
   bernoulli.init_local_state = InitBernoulli;
   Install(db, std::move(bernoulli));
   duckdb::ScalarFunction poisson("fleuve_poisson_sample",

@@ -13,12 +13,13 @@ using plan::ExprKind;
 using plan::ExprPtr;
 
 bool DependsOnOrder(const std::string& aggregate) {
-  static const std::set<std::string> kNames = {
-      "spark_first",      "spark_last",       "spark_any_value", "spark_collect_list", "spark_collect_set",
-      "spark_array_agg",  "spark_listagg",    "spark_string_agg", "spark_max_by",      "spark_min_by",
-      "spark_mode",       "spark_histogram_numeric",              "duck_first",        "duck_last",
-      "duck_any_value",   "duck_list",        "duck_arg_max",    "duck_arg_min",       "duck_string_agg",
-      "spark_map_agg",    "duck_mode"};
+  static const std::set<std::string> kNames = {"spark_first",        "spark_last",        "spark_any_value",
+                                               "spark_collect_list", "spark_collect_set", "spark_array_agg",
+                                               "spark_listagg",      "spark_string_agg",  "spark_max_by",
+                                               "spark_min_by",       "spark_mode",        "spark_histogram_numeric",
+                                               "duck_first",         "duck_last",         "duck_any_value",
+                                               "duck_list",          "duck_arg_max",      "duck_arg_min",
+                                               "duck_string_agg",    "spark_map_agg",     "duck_mode"};
   return kNames.contains(aggregate);
 }
 
@@ -102,8 +103,7 @@ Translator::Block Translator::Aggregate(const plan::LogicalPlan& node) {
       const std::string name = "c" + std::to_string(i);
       key->SetAlias(name);
       select->select_list.push_back(std::move(key));
-      select->groups.group_expressions.push_back(
-          Constant(duckdb::Value::INTEGER(static_cast<std::int32_t>(i + 1))));
+      select->groups.group_expressions.push_back(Constant(duckdb::Value::INTEGER(static_cast<std::int32_t>(i + 1))));
       set.insert(i);
       known.emplace_back(node.grouping[i], Column{alias, name});
       result.names[node.output[i].id.value] = Column{alias, name};

@@ -200,8 +200,8 @@ ParsedPtr Translator::Expr(const plan::ExprPtr& expr) {
     case ExprKind::kLambdaVariable: {
       const Column* column = FindColumn(expr->attribute.id);
       if (column == nullptr) {
-        RaiseError(Error::Internal("column " + expr->attribute.name + " (#" +
-                                   std::to_string(expr->attribute.id.value) + ") is not in sight"));
+        RaiseError(Error::Internal("column " + expr->attribute.name + " (#" + std::to_string(expr->attribute.id.value) +
+                                   ") is not in sight"));
       }
       return Ref(*column);
     }
@@ -488,8 +488,8 @@ ParsedPtr Translator::Subquery(const plan::ExprPtr& expr) {
       select->from_table = std::move(block.from);
       auto error = duckdb::make_uniq<duckdb::CaseExpression>();
       duckdb::CaseCheck check;
-      check.when_expr = Compare(ExpressionType::COMPARE_GREATERTHAN, Function("count_star", {}),
-                                Constant(duckdb::Value::BIGINT(1)));
+      check.when_expr =
+          Compare(ExpressionType::COMPARE_GREATERTHAN, Function("count_star", {}), Constant(duckdb::Value::BIGINT(1)));
       check.then_expr = FunctionOf(kTooManyRowsFunction, FunctionOf("first", Ref(column)));
       error->case_checks.push_back(std::move(check));
       error->else_expr = FunctionOf("first", Ref(column));
@@ -523,8 +523,8 @@ ParsedPtr Translator::Subquery(const plan::ExprPtr& expr) {
         Block block = Close(Plan(plan), visible);
         ParsedPtr condition;
         for (std::size_t i = 0; i < values.size(); i++) {
-          ParsedPtr equal = Compare(ExpressionType::COMPARE_EQUAL, values[i]->Copy(),
-                                    Ref(block.names.at(visible[i].id.value)));
+          ParsedPtr equal =
+              Compare(ExpressionType::COMPARE_EQUAL, values[i]->Copy(), Ref(block.names.at(visible[i].id.value)));
           if (maybe) {
             equal = OrElse(std::move(equal), true);
           }

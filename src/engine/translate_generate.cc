@@ -83,8 +83,8 @@ Translator::Block Translator::Generate(const plan::LogicalPlan& node) {
         std::vector<ParsedPtr> parts;
         for (std::size_t i = 0; i < width; i++) {
           const std::size_t at = 1 + r * width + i;
-          ParsedPtr part = at < arguments.size() ? Expr(arguments[at])
-                                                 : Constant(duckdb::Value(CarrierType(columns[i].type)));
+          ParsedPtr part =
+              at < arguments.size() ? Expr(arguments[at]) : Constant(duckdb::Value(CarrierType(columns[i].type)));
           part->SetAlias("f" + std::to_string(i));
           parts.push_back(std::move(part));
         }
@@ -140,8 +140,8 @@ Translator::Block Translator::Generate(const plan::LogicalPlan& node) {
     // No element: one NULL.
     auto choice = duckdb::make_uniq<duckdb::CaseExpression>();
     duckdb::CaseCheck check;
-    check.when_expr = Compare(ExpressionType::COMPARE_GREATERTHAN, FunctionOf("len", Ref(list)),
-                              Constant(duckdb::Value::BIGINT(0)));
+    check.when_expr =
+        Compare(ExpressionType::COMPARE_GREATERTHAN, FunctionOf("len", Ref(list)), Constant(duckdb::Value::BIGINT(0)));
     check.then_expr = std::move(value);
     choice->case_checks.push_back(std::move(check));
     choice->else_expr = Constant(duckdb::Value::LIST(type, {duckdb::Value(type)}));
@@ -173,8 +173,8 @@ Translator::Block Translator::Generate(const plan::LogicalPlan& node) {
     values.push_back(FunctionOf("struct_extract", Ref(element_column), Constant(duckdb::Value("value"))));
   } else if (fields_of_struct) {
     for (std::size_t i = 0; i < columns.size(); i++) {
-      values.push_back(FunctionOf("struct_extract", Ref(element_column),
-                                  Constant(duckdb::Value("f" + std::to_string(i)))));
+      values.push_back(
+          FunctionOf("struct_extract", Ref(element_column), Constant(duckdb::Value("f" + std::to_string(i)))));
     }
   } else {
     values.push_back(Ref(element_column));
@@ -253,7 +253,8 @@ Translator::Block Translator::Metrics(const plan::LogicalPlan& node, const plan:
   argument->subquery = duckdb::make_uniq<duckdb::SelectStatement>();
   argument->subquery->node = std::move(select);
   auto table = duckdb::make_uniq<duckdb::TableFunctionRef>();
-  table->function = FunctionOf("fleuve_metrics", Constant(duckdb::Value::BIGINT(number)), ParsedPtr(std::move(argument)));
+  table->function =
+      FunctionOf("fleuve_metrics", Constant(duckdb::Value::BIGINT(number)), ParsedPtr(std::move(argument)));
   table->alias = alias;
   for (std::size_t i = 0; i < passed; i++) {
     table->column_name_alias.push_back("c" + std::to_string(i));

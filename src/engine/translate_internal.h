@@ -150,8 +150,9 @@ ParsedPtr Compare(duckdb::ExpressionType type, ParsedPtr a, ParsedPtr b);
 ParsedPtr Operator(duckdb::ExpressionType type, ParsedPtr a);
 ParsedPtr And(ParsedPtr a, ParsedPtr b);
 
-/// True for functions whose value depends on the row's position (rand, monotonically_increasing_id, ...). Their calls get
-/// the row's index (BIGINT, from 0) as a further last argument and see the rows in order, from one thread at a time.
+/// True for functions whose value depends on the row's position (rand, monotonically_increasing_id, ...). Their calls
+/// get the row's index (BIGINT, from 0) as a further last argument and see the rows in order, from one thread at a
+/// time.
 bool DependsOnPosition(const std::string& function);
 /// True where the expression (its children included) holds such a call.
 bool HasPositionCall(const plan::ExprPtr& expr);

@@ -264,8 +264,8 @@ Translator::Block Translator::Project(const LogicalPlan& node) {
   bool only_columns = true;
   bool positional = false;
   for (const auto& expr : node.exprs) {
-    only_columns = only_columns && expr->kind == plan::ExprKind::kAttribute &&
-                   block.names.contains(expr->attribute.id.value);
+    only_columns =
+        only_columns && expr->kind == plan::ExprKind::kAttribute && block.names.contains(expr->attribute.id.value);
     positional = positional || HasPositionCall(expr);
   }
   if (only_columns) {
@@ -655,9 +655,9 @@ Translator::Block Translator::Sample(const LogicalPlan& node) {
   }
   Column row;
   Block block = WithRowNumber(Plan(node.children[0]), node.children[0]->output, &row);
-  block.where = FunctionOf("fleuve_bernoulli_sample", Ref(row), Constant(duckdb::Value::DOUBLE(node.sample.lower)),
-                           Constant(duckdb::Value::DOUBLE(node.sample.upper)),
-                           Constant(duckdb::Value::BIGINT(node.sample.seed)));
+  block.where =
+      FunctionOf("fleuve_bernoulli_sample", Ref(row), Constant(duckdb::Value::DOUBLE(node.sample.lower)),
+                 Constant(duckdb::Value::DOUBLE(node.sample.upper)), Constant(duckdb::Value::BIGINT(node.sample.seed)));
   return block;
 }
 

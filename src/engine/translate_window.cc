@@ -215,9 +215,9 @@ ParsedPtr Translator::WindowCall(const ExprPtr& expr, const Column* row) {
   const bool rows = spec.frame.unit == WindowFrame::Unit::kRows;
   // Where the place among rows with equal keys shows, rows keep their order.
   static const std::set<std::string> kPositional = {"row_number", "ntile", "lag", "lead"};
-  if (row != nullptr && (kPositional.contains(name) || (rows && (!ranking || name == "first" || name == "last" ||
-                                                                 name == "first_value" || name == "last_value" ||
-                                                                 name == "nth_value" || name == "any_value")))) {
+  if (row != nullptr &&
+      (kPositional.contains(name) || (rows && (!ranking || name == "first" || name == "last" || name == "first_value" ||
+                                               name == "last_value" || name == "nth_value" || name == "any_value")))) {
     window->orders.emplace_back(duckdb::OrderType::ASCENDING, duckdb::OrderByNullType::NULLS_FIRST, Ref(*row));
   } else if (row != nullptr && window->arg_orders.empty() &&
              (DependsOnOrder(call->function) || name == "nth_value" || name == "first_value" || name == "last_value")) {

@@ -1,11 +1,10 @@
-#include "engine/write_files_internal.h"
-
 #include <filesystem>
 
 #include "base/ids.h"
 #include "engine/carriers_internal.h"
 #include "engine/parquet_writer_internal.h"
 #include "engine/raise_internal.h"
+#include "engine/write_files_internal.h"
 
 namespace fleuve::engine {
 namespace {

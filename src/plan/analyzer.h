@@ -22,14 +22,15 @@ Result<PlanPtr> Analyze(const spark::connect::Relation& relation, Resolver& reso
 
 /// Analyzes one expression over the output of `input` (replaceWhere, MERGE conditions, check constraints, partition
 /// filters, generated columns).
-Result<ExprPtr> AnalyzeExpression(const spark::connect::Expression& expression, const PlanPtr& input, Resolver& resolver);
+Result<ExprPtr> AnalyzeExpression(const spark::connect::Expression& expression, const PlanPtr& input,
+                                  Resolver& resolver);
 
 /// Makes an analyzed batch plan ready to run: guards for expressions that can fail, filters pushed to the leaves and
 /// files left out, constants folded, projections merged, kTable leaves planned into scans.
 Result<PlanPtr> Prepare(const PlanPtr& plan, const AnalysisConfig& config);
 
-/// Spark's rules for streaming plans (outputMode append, update, complete): refuses by name what Spark refuses, and what
-/// this build does not run on a stream.
+/// Spark's rules for streaming plans (outputMode append, update, complete): refuses by name what Spark refuses, and
+/// what this build does not run on a stream.
 Result<void> CheckStreaming(const PlanPtr& plan, const std::string& output_mode);
 
 }  // namespace fleuve::plan

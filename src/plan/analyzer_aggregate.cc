@@ -113,8 +113,8 @@ Result<ExprPtr> Analyzer::OverAggregate(const ExprPtr& expr, AggregateSite& site
   return changed ? WithOperands(expr, operands) : expr;
 }
 
-PlanPtr Analyzer::Expand(const PlanPtr& input, const AggregateParts& parts,
-                         std::vector<Attribute>& grouping_attributes, std::vector<Attribute>& extra_keys) {
+PlanPtr Analyzer::Expand(const PlanPtr& input, const AggregateParts& parts, std::vector<Attribute>& grouping_attributes,
+                         std::vector<Attribute>& extra_keys) {
   auto plan = std::make_shared<LogicalPlan>();
   plan->kind = PlanKind::kExpand;
   plan->is_streaming = input->is_streaming;
@@ -170,8 +170,8 @@ PlanPtr Analyzer::Expand(const PlanPtr& input, const AggregateParts& parts,
     }
     std::int64_t bits = 0;
     for (std::size_t i = 0; i < parts.grouping.size(); ++i) {
-      const bool in_set = std::find(parts.sets[s].begin(), parts.sets[s].end(), static_cast<int>(i)) !=
-                          parts.sets[s].end();
+      const bool in_set =
+          std::find(parts.sets[s].begin(), parts.sets[s].end(), static_cast<int>(i)) != parts.sets[s].end();
       bits = (bits << 1) | (in_set ? 0 : 1);
       projection.push_back(in_set ? parts.grouping[i] : MakeNull(parts.grouping[i]->type));
     }
@@ -191,8 +191,10 @@ Result<PlanPtr> Analyzer::MakeAggregate(PlanPtr input, const AggregateParts& par
   for (const ExprPtr& expr : parts.grouping) {
     if (!IsGroupable(expr->type)) {
       return Error(ErrorKind::kInvalidArgument, "GROUP_EXPRESSION_TYPE_IS_NOT_ORDERABLE",
-                   "The expression \"" + expr->display + "\" cannot be used as a grouping expression because its data "
-                   "type " + TypesSql(expr->type) + " is not an orderable data type.")
+                   "The expression \"" + expr->display +
+                       "\" cannot be used as a grouping expression because its data "
+                       "type " +
+                       TypesSql(expr->type) + " is not an orderable data type.")
           .With("sqlExpr", "\"" + expr->display + "\"")
           .With("dataType", TypesSql(expr->type));
     }
@@ -387,9 +389,9 @@ Result<PlanPtr> Analyzer::SqlAggregateOver(PlanPtr input,
           FLEUVE_ASSIGN(std::vector<std::string> name,
                         SplitIdentifier(expression.unresolved_attribute().unparsed_identifier()));
           const bool is_alias = name.size() == 1 && std::any_of(select.begin(), select.end(), [&](const auto& item) {
-            return item.has_alias() && item.alias().name_size() == 1 &&
-                   EqualNames(item.alias().name(0), name.front(), config_.case_sensitive);
-          });
+                                  return item.has_alias() && item.alias().name_size() == 1 &&
+                                         EqualNames(item.alias().name(0), name.front(), config_.case_sensitive);
+                                });
           if (is_alias) {
             aliases.back() = name.front();
             parts.grouping.push_back(MakeNull(DataType::Void()));
@@ -545,8 +547,8 @@ Result<std::vector<ExprPtr>> Analyzer::ResolveOver(PlanPtr& input,
     AggregateSite site;
     site.grouping = aggregate->grouping;
     site.aggregates = aggregate->aggregates;
-    site.grouping_attributes.assign(aggregate->output.begin(),
-                                    aggregate->output.begin() + static_cast<std::ptrdiff_t>(aggregate->grouping.size()));
+    site.grouping_attributes.assign(
+        aggregate->output.begin(), aggregate->output.begin() + static_cast<std::ptrdiff_t>(aggregate->grouping.size()));
     site.aggregate_attributes.assign(
         aggregate->output.begin() + static_cast<std::ptrdiff_t>(aggregate->grouping.size()), aggregate->output.end());
     for (std::size_t i = 0; i < grouping_sets.size() && i < site.grouping.size(); ++i) {
@@ -570,9 +572,10 @@ Result<std::vector<ExprPtr>> Analyzer::ResolveOver(PlanPtr& input,
       replaced = std::move(copy);
     }
   } else if (has_aggregate) {
-    return Error(ErrorKind::kInvalidArgument, "MISSING_GROUP_BY",
-                 "The query does not include a GROUP BY clause. Add GROUP BY or turn it into the window functions using "
-                 "OVER clauses.");
+    return Error(
+        ErrorKind::kInvalidArgument, "MISSING_GROUP_BY",
+        "The query does not include a GROUP BY clause. Add GROUP BY or turn it into the window functions using "
+        "OVER clauses.");
   }
   std::vector<Attribute> needed;
   for (const ExprPtr& expr : exprs) {

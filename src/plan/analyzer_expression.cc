@@ -209,9 +209,9 @@ Result<ExprPtr> Analyzer::ExpressionBody(const sc::Expression& expression, const
       return Error::Unsupported("a sort order outside of a sort or a window");
     case sc::Expression::kCommonInlineUserDefinedFunction: {
       const auto& function = expression.common_inline_user_defined_function();
-      const char* kind = function.has_python_udf()     ? "the Python function "
-                         : function.has_java_udf()     ? "the Java function "
-                                                       : "the Scala function ";
+      const char* kind = function.has_python_udf() ? "the Python function "
+                         : function.has_java_udf() ? "the Java function "
+                                                   : "the Scala function ";
       return Error::Unsupported(kind + function.function_name());
     }
     case sc::Expression::kMergeAction:
@@ -339,14 +339,16 @@ Result<ExprPtr> Analyzer::UpdateFields(const sc::Expression_UpdateFields& update
   if (update.has_value_expression()) {
     FLEUVE_ASSIGN(value, Expression(update.value_expression(), scope));
   }
-  const std::string display = "update_fields(" + record->display + ", " +
-                              (value ? "WithField(" + value->display + ")" : "DropField()") + ")";
-  const std::function<Result<ExprPtr>(const ExprPtr&, std::size_t)> change =
-      [&](const ExprPtr& target, std::size_t level) -> Result<ExprPtr> {
+  const std::string display =
+      "update_fields(" + record->display + ", " + (value ? "WithField(" + value->display + ")" : "DropField()") + ")";
+  const std::function<Result<ExprPtr>(const ExprPtr&, std::size_t)> change = [&](const ExprPtr& target,
+                                                                                 std::size_t level) -> Result<ExprPtr> {
     if (!target->type.Is(TypeKind::kStruct)) {
       return Error(ErrorKind::kInvalidArgument, "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE",
-                   "Cannot resolve \"" + display + "\" due to data type mismatch: the first parameter requires the "
-                   "\"STRUCT\" type, however \"" + target->display + "\" has the type " + TypesSql(target->type) + ".");
+                   "Cannot resolve \"" + display +
+                       "\" due to data type mismatch: the first parameter requires the "
+                       "\"STRUCT\" type, however \"" +
+                       target->display + "\" has the type " + TypesSql(target->type) + ".");
     }
     std::vector<ExprPtr> parts;
     bool found = false;
@@ -362,8 +364,8 @@ Result<ExprPtr> Analyzer::UpdateFields(const sc::Expression_UpdateFields& update
         } else {
           current = value;
         }
-        parts.push_back(MakeLiteral(types::Value(level + 1 < path.size() ? field.name : path[level]),
-                                    DataType::String()));
+        parts.push_back(
+            MakeLiteral(types::Value(level + 1 < path.size() ? field.name : path[level]), DataType::String()));
       } else {
         parts.push_back(MakeLiteral(types::Value(field.name), DataType::String()));
       }
@@ -431,8 +433,10 @@ Result<SortKey> Analyzer::Order(const sc::Expression_SortOrder& order, const Sco
                         : order.null_ordering() == sc::Expression_SortOrder::SORT_NULLS_FIRST;
   if (!IsOrderable(key.expr->type)) {
     return Error(ErrorKind::kInvalidArgument, "DATATYPE_MISMATCH.INVALID_ORDERING_TYPE",
-                 "Cannot resolve \"" + key.expr->display + "\" due to data type mismatch: the sort order does not "
-                 "support ordering on type " + TypesSql(key.expr->type) + ".")
+                 "Cannot resolve \"" + key.expr->display +
+                     "\" due to data type mismatch: the sort order does not "
+                     "support ordering on type " +
+                     TypesSql(key.expr->type) + ".")
         .With("functionName", "`sortorder`")
         .With("dataType", TypesSql(key.expr->type));
   }

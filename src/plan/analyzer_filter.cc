@@ -31,8 +31,8 @@ Result<void> CheckNoMaps(const PlanPtr& plan) {
     if (!attribute.hidden && HoldsMap(attribute.type)) {
       return Error(ErrorKind::kInvalidArgument, "UNSUPPORTED_FEATURE.SET_OPERATION_ON_MAP_TYPE",
                    "The feature is not supported: Cannot have MAP type columns in DataFrame which calls set operations "
-                   "(INTERSECT, EXCEPT, etc.), but the type of column " + QuoteParts({attribute.name}) + " is " +
-                       TypesSql(attribute.type) + ".")
+                   "(INTERSECT, EXCEPT, etc.), but the type of column " +
+                       QuoteParts({attribute.name}) + " is " + TypesSql(attribute.type) + ".")
           .Family(ErrorFamily::kAnalysis)
           .With("colName", QuoteParts({attribute.name}))
           .With("dataType", TypesSql(attribute.type));

@@ -34,7 +34,8 @@ std::optional<std::string> FieldName(const sc::Expression& argument) {
       return parts->back();
     }
   }
-  if (argument.has_unresolved_named_lambda_variable() && argument.unresolved_named_lambda_variable().name_parts_size()) {
+  if (argument.has_unresolved_named_lambda_variable() &&
+      argument.unresolved_named_lambda_variable().name_parts_size()) {
     const auto& parts = argument.unresolved_named_lambda_variable().name_parts();
     return parts.Get(parts.size() - 1);
   }
@@ -136,10 +137,10 @@ Result<FunctionCall> Analyzer::MakeFunctionCall(const std::string& name, const A
         continue;
       }
       const auto& star = source->unresolved_star();
-      FLEUVE_ASSIGN(std::vector<Attribute> columns,
-                    ExpandStar(star.unparsed_target(), scope, nullptr,
-                               star.has_plan_id() ? std::optional<std::int64_t>(star.plan_id()) : std::nullopt,
-                               nullptr));
+      FLEUVE_ASSIGN(
+          std::vector<Attribute> columns,
+          ExpandStar(star.unparsed_target(), scope, nullptr,
+                     star.has_plan_id() ? std::optional<std::int64_t>(star.plan_id()) : std::nullopt, nullptr));
       for (const Attribute& column : columns) {
         call.arguments.push_back(AttributeExpr(column));
         call.argument_names.emplace_back();
@@ -244,10 +245,10 @@ Result<std::optional<ExprPtr>> Analyzer::SpecialFunction(const std::string& name
     for (const sc::Expression& argument : arguments) {
       if (IsStar(argument)) {
         const auto& star = argument.unresolved_star();
-        FLEUVE_ASSIGN(std::vector<Attribute> columns,
-                      ExpandStar(star.unparsed_target(), scope, nullptr,
-                                 star.has_plan_id() ? std::optional<std::int64_t>(star.plan_id()) : std::nullopt,
-                                 nullptr));
+        FLEUVE_ASSIGN(
+            std::vector<Attribute> columns,
+            ExpandStar(star.unparsed_target(), scope, nullptr,
+                       star.has_plan_id() ? std::optional<std::int64_t>(star.plan_id()) : std::nullopt, nullptr));
         for (const Attribute& column : columns) {
           ++position;
           add(column.name, AttributeExpr(column));
@@ -296,9 +297,9 @@ Result<std::optional<ExprPtr>> Analyzer::SpecialFunction(const std::string& name
       return std::optional<ExprPtr>(WithDisplay(scope.grouping_id, "grouping_id(" + shown + ")"));
     }
     if (columns.size() != 1) {
-      return Error(ErrorKind::kInvalidArgument, "WRONG_NUM_ARGS.WITHOUT_SUGGESTION",
-                   "The `grouping` requires 1 parameters but the actual number is " +
-                       std::to_string(columns.size()) + ".");
+      return Error(
+          ErrorKind::kInvalidArgument, "WRONG_NUM_ARGS.WITHOUT_SUGGESTION",
+          "The `grouping` requires 1 parameters but the actual number is " + std::to_string(columns.size()) + ".");
     }
     for (std::size_t i = 0; i < grouping.size(); ++i) {
       if (!SameExpr(columns.front(), grouping[i])) {
@@ -326,8 +327,9 @@ Result<std::optional<ExprPtr>> Analyzer::UserFunction(const std::vector<std::str
   }
   if (function->body == nullptr) {
     return Error(ErrorKind::kInvalidArgument, "NOT_A_SCALAR_FUNCTION",
-                 QuoteParts(parts) + " appears as a scalar expression here, but the function was defined as a table "
-                                     "function.")
+                 QuoteParts(parts) +
+                     " appears as a scalar expression here, but the function was defined as a table "
+                     "function.")
         .With("functionName", QuoteParts(parts));
   }
   std::vector<std::pair<std::string, ExprPtr>> bound(function->parameters.size());

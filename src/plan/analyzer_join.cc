@@ -98,7 +98,8 @@ Result<PlanPtr> Analyzer::JoinOver(PlanPtr left, PlanPtr right, sc::Join_JoinTyp
   if (natural) {
     for (const Attribute& attribute : left->output) {
       int matches = 0;
-      if (!attribute.hidden && FindVisible(right->output, attribute.name, config_.case_sensitive, &matches) != nullptr) {
+      if (!attribute.hidden &&
+          FindVisible(right->output, attribute.name, config_.case_sensitive, &matches) != nullptr) {
         using_columns.push_back(attribute.name);
       }
     }

@@ -111,8 +111,8 @@ Result<PlanPtr> Analyzer::DropNa(const sc::NADrop& drop) {
     }
     present.push_back(std::move(valid));
   }
-  const std::int64_t needed = drop.has_min_non_nulls() ? drop.min_non_nulls()
-                                                       : static_cast<std::int64_t>(present.size());
+  const std::int64_t needed =
+      drop.has_min_non_nulls() ? drop.min_non_nulls() : static_cast<std::int64_t>(present.size());
   if (needed <= 0 || present.empty()) {
     return input;
   }
@@ -133,9 +133,9 @@ Result<PlanPtr> Analyzer::DropNa(const sc::NADrop& drop) {
     ExprPtr sum;
     for (const ExprPtr& valid : present) {
       ExprPtr one = MakeCase({valid, MakeLiteral(types::Value(1), DataType::Int())}, false, DataType::Int());
-      one = MakeCase({valid, MakeLiteral(types::Value(1), DataType::Int()),
-                      MakeLiteral(types::Value(0), DataType::Int())},
-                     true, DataType::Int());
+      one = MakeCase(
+          {valid, MakeLiteral(types::Value(1), DataType::Int()), MakeLiteral(types::Value(0), DataType::Int())}, true,
+          DataType::Int());
       if (sum == nullptr) {
         sum = one;
       } else {

@@ -49,10 +49,9 @@ std::vector<std::string> FullName(const Attribute& attribute) {
 }
 
 bool IsLiteralFunction(const std::string& lower_name) {
-  static const std::set<std::string> kNames = {"current_date",   "current_timestamp", "current_user",
-                                               "user",           "session_user",      "localtimestamp",
-                                               "current_catalog", "current_database", "current_schema",
-                                               "current_time"};
+  static const std::set<std::string> kNames = {
+      "current_date",   "current_timestamp", "current_user",     "user",           "session_user",
+      "localtimestamp", "current_catalog",   "current_database", "current_schema", "current_time"};
   return kNames.contains(lower_name);
 }
 
@@ -141,8 +140,7 @@ std::string QuoteParts(const std::vector<std::string>& parts) {
   return out;
 }
 
-Error UnresolvedColumn(const std::vector<std::string>& parts,
-                       const std::vector<const std::vector<Attribute>*>& tiers) {
+Error UnresolvedColumn(const std::vector<std::string>& parts, const std::vector<const std::vector<Attribute>*>& tiers) {
   const std::string name = QuoteParts(parts);
   std::vector<std::pair<std::size_t, std::string>> candidates;
   std::string plain;
@@ -202,8 +200,8 @@ Result<std::optional<ExprPtr>> Analyzer::NameInColumns(const std::vector<std::st
     for (const Attribute& attribute : columns) {
       if (attribute.hidden == hidden && EqualNames(attribute.name, parts[qualifiers], case_sensitive) &&
           (qualifiers == 0 || QualifierEndsWith(attribute.qualifier, parts, qualifiers, case_sensitive))) {
-        const bool known = std::any_of(found.begin(), found.end(),
-                                       [&](const Attribute* other) { return other->id == attribute.id; });
+        const bool known =
+            std::any_of(found.begin(), found.end(), [&](const Attribute* other) { return other->id == attribute.id; });
         if (!known) {
           found.push_back(&attribute);
         }
@@ -447,8 +445,8 @@ Result<ExprPtr> Analyzer::ExtractField(const ExprPtr& child, const std::string& 
 
 Result<ExprPtr> Analyzer::ExtractValue(const ExprPtr& child, const ExprPtr& extraction) {
   const DataType& type = child->type;
-  const bool is_name = extraction->kind == ExprKind::kLiteral && extraction->type.IsString() &&
-                       !extraction->value.is_null();
+  const bool is_name =
+      extraction->kind == ExprKind::kLiteral && extraction->type.IsString() && !extraction->value.is_null();
   const bool on_struct = type.Is(TypeKind::kStruct);
   const bool on_structs = type.Is(TypeKind::kArray) && type.element().Is(TypeKind::kStruct);
   if (is_name && (on_struct || on_structs)) {

@@ -169,9 +169,8 @@ Result<PlanPtr> Analyzer::SqlPivot(const fleuve::pb::SqlPivot& pivot) {
       if (parts.size() < columns.size() && !(*part)->type.EqualsIgnoringNullability(columns[parts.size()]->type)) {
         if (!CanImplicitlyCast((*part)->type, columns[parts.size()]->type, config_)) {
           return Error(ErrorKind::kInvalidArgument, "PIVOT_VALUE_DATA_TYPE_MISMATCH",
-                       "Invalid pivot value '" + (*part)->display + "': value data type " +
-                           TypesSql((*part)->type) + " does not match pivot column data type " +
-                           TypesSql(columns[parts.size()]->type) + ".");
+                       "Invalid pivot value '" + (*part)->display + "': value data type " + TypesSql((*part)->type) +
+                           " does not match pivot column data type " + TypesSql(columns[parts.size()]->type) + ".");
         }
       }
       const std::string shown = (*part)->kind == ExprKind::kLiteral
@@ -192,8 +191,7 @@ Result<PlanPtr> Analyzer::SqlPivot(const fleuve::pb::SqlPivot& pivot) {
 }
 
 Result<PlanPtr> Analyzer::MakePivot(const PlanPtr& input, std::vector<SelectItem> grouping, const ExprPtr& column,
-                                    const std::vector<PivotColumn>& values,
-                                    const std::vector<SelectItem>& aggregates) {
+                                    const std::vector<PivotColumn>& values, const std::vector<SelectItem>& aggregates) {
   AggregateParts inner;
   for (const SelectItem& item : grouping) {
     inner.grouping.push_back(item.expr);
@@ -205,8 +203,7 @@ Result<PlanPtr> Analyzer::MakePivot(const PlanPtr& input, std::vector<SelectItem
   items.back().is_alias = true;
   for (const SelectItem& item : aggregates) {
     if (item.expr == nullptr || !HasAggregate(item.expr)) {
-      return Error(ErrorKind::kInvalidArgument, "MISSING_AGGREGATION",
-                   "Aggregate expression required for pivot.");
+      return Error(ErrorKind::kInvalidArgument, "MISSING_AGGREGATION", "Aggregate expression required for pivot.");
     }
     items.push_back(item);
     items.back().is_alias = true;
@@ -412,8 +409,8 @@ Result<ExprPtr> Analyzer::ReconcileColumn(const ExprPtr& expr, const types::Stru
   }
   if (!CanStoreAssign(from, to)) {
     return Error(ErrorKind::kInvalidArgument, "INVALID_COLUMN_OR_FIELD_DATA_TYPE",
-                 "Column or field " + QuoteParts(path) + " is of type " + TypesSql(from) + " while it's required to be " +
-                     TypesSql(to) + ".")
+                 "Column or field " + QuoteParts(path) + " is of type " + TypesSql(from) +
+                     " while it's required to be " + TypesSql(to) + ".")
         .With("name", QuoteParts(path))
         .With("type", TypesSql(from))
         .With("expectedType", TypesSql(to));

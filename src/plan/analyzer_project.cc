@@ -123,8 +123,7 @@ Result<PlanPtr> Analyzer::Project(const sc::Project& project) {
 }
 
 Result<std::vector<SelectItem>> Analyzer::SelectItems(
-    const google::protobuf::RepeatedPtrField<sc::Expression>& expressions, const PlanPtr& input,
-    bool lateral_aliases) {
+    const google::protobuf::RepeatedPtrField<sc::Expression>& expressions, const PlanPtr& input, bool lateral_aliases) {
   std::vector<SelectItem> items;
   items.reserve(static_cast<std::size_t>(expressions.size()));
   Scope scope = ScopeOf(input);
@@ -149,8 +148,8 @@ Result<std::vector<Attribute>> Analyzer::ExpandStar(const std::string& target, c
     if (entry != plans_by_id_.end()) {
       for (const auto& [plan, depth] : entry->second) {
         for (const Attribute& attribute : plan->output) {
-          const bool is_here = std::any_of(here.begin(), here.end(),
-                                           [&](const Attribute& other) { return other.id == attribute.id; });
+          const bool is_here =
+              std::any_of(here.begin(), here.end(), [&](const Attribute& other) { return other.id == attribute.id; });
           if (!attribute.hidden && is_here) {
             columns.push_back(attribute);
           }
@@ -236,10 +235,10 @@ Result<void> Analyzer::AppendItem(const sc::Expression& expression, const Scope&
     case sc::Expression::kUnresolvedStar: {
       const auto& star = expression.unresolved_star();
       std::vector<SelectItem> fields;
-      FLEUVE_ASSIGN(std::vector<Attribute> columns,
-                    ExpandStar(star.unparsed_target(), scope, input,
-                               star.has_plan_id() ? std::optional<std::int64_t>(star.plan_id()) : std::nullopt,
-                               &fields));
+      FLEUVE_ASSIGN(
+          std::vector<Attribute> columns,
+          ExpandStar(star.unparsed_target(), scope, input,
+                     star.has_plan_id() ? std::optional<std::int64_t>(star.plan_id()) : std::nullopt, &fields));
       add_columns(columns);
       std::move(fields.begin(), fields.end(), std::back_inserter(items));
       return {};
@@ -445,8 +444,9 @@ Result<PlanPtr> Analyzer::AddGenerator(PlanPtr input, std::vector<SelectItem>& i
   if (!generator.names.empty() && generator.names.size() != columns.size()) {
     return Error(ErrorKind::kInvalidArgument, "UDTF_ALIAS_NUMBER_MISMATCH",
                  "The number of aliases supplied in the AS clause does not match the number of columns output by the "
-                 "UDTF. Expected " + std::to_string(columns.size()) + " aliases, but got " +
-                     std::to_string(generator.names.size()) + ".")
+                 "UDTF. Expected " +
+                     std::to_string(columns.size()) + " aliases, but got " + std::to_string(generator.names.size()) +
+                     ".")
         .With("aliasesSize", std::to_string(columns.size()))
         .With("aliasesNames", std::to_string(generator.names.size()));
   }
@@ -542,8 +542,8 @@ Result<PlanPtr> Analyzer::MakeSelect(PlanPtr input, std::vector<SelectItem> item
     if (!IsMetadata(attribute)) {
       continue;
     }
-    const bool known = std::any_of(output.begin(), output.end(),
-                                   [&](const Attribute& other) { return other.id == attribute.id; });
+    const bool known =
+        std::any_of(output.begin(), output.end(), [&](const Attribute& other) { return other.id == attribute.id; });
     if (!known) {
       output.push_back(attribute);
       exprs.push_back(AttributeExpr(attribute));
@@ -633,8 +633,7 @@ Result<PlanPtr> Analyzer::WithColumnsRenamed(const sc::WithColumnsRenamed& renam
     renames.emplace_back(rename.col_name(), rename.new_col_name());
   }
   if (renames.empty()) {
-    std::map<std::string, std::string> sorted(renamed.rename_columns_map().begin(),
-                                              renamed.rename_columns_map().end());
+    std::map<std::string, std::string> sorted(renamed.rename_columns_map().begin(), renamed.rename_columns_map().end());
     renames.assign(sorted.begin(), sorted.end());
   }
   std::vector<Attribute> output = input->output;
@@ -706,8 +705,8 @@ Result<PlanPtr> Analyzer::ToDf(const sc::ToDF& to_df) {
     if (position > static_cast<std::size_t>(to_df.column_names_size())) {
       return Error(ErrorKind::kInvalidArgument, "ASSIGNMENT_ARITY_MISMATCH",
                    "The number of given names (" + std::to_string(to_df.column_names_size()) +
-                       ") does not match the number of columns (" +
-                       std::to_string(SchemaOf(*input).fields().size()) + ").");
+                       ") does not match the number of columns (" + std::to_string(SchemaOf(*input).fields().size()) +
+                       ").");
     }
     const std::string& name = to_df.column_names(static_cast<int>(position - 1));
     if (name != attribute.name) {
@@ -743,11 +742,11 @@ Result<PlanPtr> Analyzer::LateralView(const fleuve::pb::LateralView& view) {
   FLEUVE_ASSIGN(FunctionCall function,
                 MakeFunctionCall(*call.name, *call.arguments, FunctionOptions(), scope, ContextOf(view.generator())));
   FLEUVE_ASSIGN(GeneratorResult generator, BuildGenerator(function));
-  if (view.column_names_size() != 0 &&
-      static_cast<std::size_t>(view.column_names_size()) != generator.columns.size()) {
+  if (view.column_names_size() != 0 && static_cast<std::size_t>(view.column_names_size()) != generator.columns.size()) {
     return Error(ErrorKind::kInvalidArgument, "UDTF_ALIAS_NUMBER_MISMATCH",
                  "The number of aliases supplied in the AS clause does not match the number of columns output by the "
-                 "UDTF. Expected " + std::to_string(generator.columns.size()) + " aliases, but got " +
+                 "UDTF. Expected " +
+                     std::to_string(generator.columns.size()) + " aliases, but got " +
                      std::to_string(view.column_names_size()) + ".");
   }
   auto plan = std::make_shared<LogicalPlan>();

@@ -59,8 +59,8 @@ Result<PlanPtr> Analyzer::RelationBody(const sc::Relation& relation) {
   switch (relation.rel_type_case()) {
     case sc::Relation::kRead: {
       // One streaming DataFrame used twice is one source (a union with itself, say).
-      const auto known = relation.common().has_plan_id() ? plans_by_id_.find(relation.common().plan_id())
-                                                         : plans_by_id_.end();
+      const auto known =
+          relation.common().has_plan_id() ? plans_by_id_.find(relation.common().plan_id()) : plans_by_id_.end();
       if (relation.read().is_streaming() && known != plans_by_id_.end()) {
         return FreshInstance(known->second.front().plan);
       }
@@ -224,9 +224,8 @@ Result<PlanPtr> Analyzer::RelationBody(const sc::Relation& relation) {
     case sc::Relation::kApplyInPandasWithState:
       return Error::Unsupported("applyInPandasWithState");
     case sc::Relation::kCommonInlineUserDefinedTableFunction:
-      return Error::Unsupported(
-          "the Python table function " +
-          relation.common_inline_user_defined_table_function().function_name());
+      return Error::Unsupported("the Python table function " +
+                                relation.common_inline_user_defined_table_function().function_name());
     case sc::Relation::kCommonInlineUserDefinedDataSource:
       return Error::Unsupported("Python data sources");
     case sc::Relation::kMlRelation:
@@ -362,8 +361,8 @@ Result<PlanPtr> Analyzer::LimitByExpression(const fleuve::pb::LimitExpression& l
     if (count->type.Is(TypeKind::kVoid)) {
       return LimitError("IS_NULL", name, count->display, "The evaluated value must not be null.");
     }
-    return LimitError("DATA_TYPE", name, count->display, "The expression must be integer type, but got " +
-                                                             TypesSql(count->type) + ".");
+    return LimitError("DATA_TYPE", name, count->display,
+                      "The expression must be integer type, but got " + TypesSql(count->type) + ".");
   }
   FLEUVE_ASSIGN(std::optional<types::Value> value, ConstantValue(count));
   if (!value) {
@@ -393,7 +392,8 @@ Result<PlanPtr> Analyzer::Sample(const sc::Sample& sample) {
   const bool replacement = sample.with_replacement();
   if ((replacement && upper < 0) || (!replacement && (lower < 0 || upper > 1 + 1e-6 || lower > upper))) {
     return Error(ErrorKind::kInvalidArgument, "INVALID_PARAMETER_VALUE",
-                 "requirement failed: Sampling fraction (" + std::to_string(upper - lower) + ") must be on interval [0, " +
+                 "requirement failed: Sampling fraction (" + std::to_string(upper - lower) +
+                     ") must be on interval [0, " +
                      (replacement ? "infinity) with replacement" : "1] without replacement"))
         .Family(ErrorFamily::kIllegalArgument);
   }
@@ -451,13 +451,12 @@ Result<PlanPtr> Analyzer::Metrics(const sc::CollectMetrics& metrics) {
       return Error(ErrorKind::kInvalidArgument, "INVALID_OBSERVED_METRICS.WINDOW_EXPRESSIONS_UNSUPPORTED",
                    "Invalid observed metrics. Window expressions are not allowed in observed metrics.");
     }
-    const bool distinct = AnyExpr(item.expr, [](const Expr& node) {
-      return node.kind == ExprKind::kAggregate && node.distinct;
-    });
+    const bool distinct =
+        AnyExpr(item.expr, [](const Expr& node) { return node.kind == ExprKind::kAggregate && node.distinct; });
     if (distinct) {
-      return Error(ErrorKind::kInvalidArgument,
-                   "INVALID_OBSERVED_METRICS.AGGREGATE_EXPRESSION_WITH_DISTINCT_UNSUPPORTED",
-                   "Invalid observed metrics. Aggregate expressions with DISTINCT are not allowed in observed metrics.");
+      return Error(
+          ErrorKind::kInvalidArgument, "INVALID_OBSERVED_METRICS.AGGREGATE_EXPRESSION_WITH_DISTINCT_UNSUPPORTED",
+          "Invalid observed metrics. Aggregate expressions with DISTINCT are not allowed in observed metrics.");
     }
     // Columns outside of aggregates have no single value.
     const std::function<bool(const ExprPtr&)> bare = [&bare](const ExprPtr& expr) {
@@ -567,9 +566,10 @@ Result<PlanPtr> Analyzer::RecursiveTable(const fleuve::pb::CommonTable& table) {
     definition = &definition->subquery_alias().input();
   }
   if (!definition->has_set_op() || definition->set_op().set_op_type() != sc::SetOperation::SET_OP_TYPE_UNION) {
-    return Error(ErrorKind::kInvalidArgument, "INVALID_RECURSIVE_CTE",
-                 "Invalid recursive definition found. Recursive queries must contain an UNION or an UNION ALL statement "
-                 "with 2 children.");
+    return Error(
+        ErrorKind::kInvalidArgument, "INVALID_RECURSIVE_CTE",
+        "Invalid recursive definition found. Recursive queries must contain an UNION or an UNION ALL statement "
+        "with 2 children.");
   }
   if (definition->set_op().has_is_all() && !definition->set_op().is_all()) {
     return Error::Unsupported("UNION without ALL in a recursive common table");

@@ -66,8 +66,10 @@ Result<std::vector<PlanPtr>> Analyzer::WidenInputs(std::vector<PlanPtr> inputs, 
   for (std::size_t i = 1; i < inputs.size(); ++i) {
     if (inputs[i]->output.size() != width) {
       return Error(ErrorKind::kInvalidArgument, "NUM_COLUMNS_MISMATCH",
-                   operation + " can only be performed on inputs with the same number of columns, but the first input "
-                   "has " + std::to_string(width) + " columns and the " + (i == 1 ? "second" : std::to_string(i + 1)) +
+                   operation +
+                       " can only be performed on inputs with the same number of columns, but the first input "
+                       "has " +
+                       std::to_string(width) + " columns and the " + (i == 1 ? "second" : std::to_string(i + 1)) +
                        " input has " + std::to_string(inputs[i]->output.size()) + " columns.")
           .With("operator", operation)
           .With("firstNumColumns", std::to_string(width))
@@ -92,8 +94,9 @@ Result<std::vector<PlanPtr>> Analyzer::WidenInputs(std::vector<PlanPtr> inputs, 
       if (!wider) {
         return Error(ErrorKind::kInvalidArgument, "INCOMPATIBLE_COLUMN_TYPE",
                      operation + " can only be performed on tables with compatible column types. The " +
-                         std::to_string(column + 1) + "th column of the " + (i == 1 ? "second" : std::to_string(i + 1)) +
-                         " table is " + TypesSql(other) + " type which is not compatible with " + TypesSql(type) +
+                         std::to_string(column + 1) + "th column of the " +
+                         (i == 1 ? "second" : std::to_string(i + 1)) + " table is " + TypesSql(other) +
+                         " type which is not compatible with " + TypesSql(type) +
                          " at the same column of the first table.")
             .With("operator", operation)
             .With("columnOrdinalNumber", std::to_string(column + 1))

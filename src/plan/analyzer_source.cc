@@ -102,12 +102,12 @@ Result<PlanPtr> Analyzer::Read(const sc::Read& read) {
       if (source.has_source_name() && !source.source_name().empty()) {
         return Error::Unsupported("named streaming sources");
       }
-      FLEUVE_ASSIGN(ResolvedTable table,
-                    resolver_.ResolveDataSource(source.format(), schema, ToOptions(source.options()),
-                                                std::vector<std::string>(source.paths().begin(), source.paths().end()),
-                                                std::vector<std::string>(source.predicates().begin(),
-                                                                         source.predicates().end()),
-                                                read.is_streaming()));
+      FLEUVE_ASSIGN(
+          ResolvedTable table,
+          resolver_.ResolveDataSource(source.format(), schema, ToOptions(source.options()),
+                                      std::vector<std::string>(source.paths().begin(), source.paths().end()),
+                                      std::vector<std::string>(source.predicates().begin(), source.predicates().end()),
+                                      read.is_streaming()));
       return FromResolved(table);
     }
     default:
@@ -115,8 +115,7 @@ Result<PlanPtr> Analyzer::Read(const sc::Read& read) {
   }
 }
 
-Result<PlanPtr> Analyzer::NamedTable(const std::vector<std::string>& parts, const Options& options,
-                                     bool is_streaming) {
+Result<PlanPtr> Analyzer::NamedTable(const std::vector<std::string>& parts, const Options& options, bool is_streaming) {
   if (parts.size() == 1 && !is_streaming) {
     for (std::size_t i = tables_.size(); i > 0; --i) {
       const CommonTable& table = tables_[i - 1];
@@ -124,9 +123,10 @@ Result<PlanPtr> Analyzer::NamedTable(const std::vector<std::string>& parts, cons
         continue;
       }
       if (table.plan == nullptr) {
-        return Error(ErrorKind::kInvalidArgument, "INVALID_RECURSIVE_REFERENCE.PLACE",
-                     "Invalid recursive reference found inside the WITH RECURSIVE clause: recursive references are only "
-                     "allowed in the second part of a UNION ALL.");
+        return Error(
+            ErrorKind::kInvalidArgument, "INVALID_RECURSIVE_REFERENCE.PLACE",
+            "Invalid recursive reference found inside the WITH RECURSIVE clause: recursive references are only "
+            "allowed in the second part of a UNION ALL.");
       }
       return SubqueryAlias(FreshInstance(table.plan), table.name, {});
     }
@@ -685,8 +685,7 @@ Result<PlanPtr> Analyzer::TableFunction(const std::string& name,
       return std::move(plan).error();
     }
     PlanPtr made = WithoutHidden(*plan);
-    if (function->return_type.Is(TypeKind::kStruct) &&
-        function->return_type.fields().size() == made->output.size()) {
+    if (function->return_type.Is(TypeKind::kStruct) && function->return_type.fields().size() == made->output.size()) {
       std::vector<DataType> wanted;
       for (const types::StructField& field : function->return_type.fields()) {
         wanted.push_back(field.type);
@@ -704,8 +703,8 @@ Result<PlanPtr> Analyzer::TableFunction(const std::string& name,
     return SubqueryAlias(std::move(made), parts.back(), {});
   }
   return Error(ErrorKind::kInvalidArgument, "UNRESOLVABLE_TABLE_VALUED_FUNCTION",
-               "Could not resolve " + QuoteParts(parts) +
-                   " to a table-valued function. Please make sure that " + QuoteParts(parts) +
+               "Could not resolve " + QuoteParts(parts) + " to a table-valued function. Please make sure that " +
+                   QuoteParts(parts) +
                    " is defined as a table-valued function and that all required parameters are provided correctly.")
       .With("name", QuoteParts(parts));
 }

@@ -18,8 +18,8 @@ Result<PlanPtr> Analyzer::Describe(const PlanPtr& input, std::vector<std::string
   }
   std::vector<std::optional<double>> fractions;
   for (const std::string& statistic : statistics) {
-    static const std::set<std::string> kKnown = {"count", "count_distinct", "approx_count_distinct", "mean",
-                                                 "stddev", "min", "max"};
+    static const std::set<std::string> kKnown = {
+        "count", "count_distinct", "approx_count_distinct", "mean", "stddev", "min", "max"};
     fractions.emplace_back();
     if (statistic.ends_with("%")) {
       double percent = 0;
@@ -58,9 +58,8 @@ Result<PlanPtr> Analyzer::Describe(const PlanPtr& input, std::vector<std::string
       described.push_back(input->output[i]);
     }
   }
-  std::erase_if(described, [](const Attribute& attribute) {
-    return !attribute.type.IsNumeric() && !attribute.type.IsString();
-  });
+  std::erase_if(described,
+                [](const Attribute& attribute) { return !attribute.type.IsNumeric() && !attribute.type.IsString(); });
   std::vector<SelectItem> items;
   for (std::size_t s = 0; s < statistics.size(); ++s) {
     for (const Attribute& attribute : described) {
@@ -71,8 +70,8 @@ Result<PlanPtr> Analyzer::Describe(const PlanPtr& input, std::vector<std::string
       }
       ExprPtr value;
       if (fractions[s]) {
-        FLEUVE_ASSIGN(value, Call("percentile_approx",
-                                  {number, MakeLiteral(types::Value(*fractions[s]), DataType::Double())}));
+        FLEUVE_ASSIGN(
+            value, Call("percentile_approx", {number, MakeLiteral(types::Value(*fractions[s]), DataType::Double())}));
       } else if (statistics[s] == "count_distinct") {
         FunctionCall call;
         call.name = "count";
@@ -171,11 +170,10 @@ Result<PlanPtr> Analyzer::ApproxQuantile(const sc::StatApproxQuantile& quantile)
   for (const std::size_t i : positions) {
     FLEUVE_ASSIGN(ExprPtr column, MakeCast(AttributeExpr(input->output[i]), DataType::Double(), config_));
     FLEUVE_ASSIGN(column, Call("nanvl", {column, MakeNull(DataType::Double())}));
-    FLEUVE_ASSIGN(ExprPtr value, Call("percentile_approx",
-                                      {column, wanted, MakeLiteral(types::Value(std::max(accuracy, 1)),
-                                                                   DataType::Int())}));
-    const ExprPtr none =
-        MakeLiteral(types::Value(types::Value::List()), DataType::Array(DataType::Double(), false));
+    FLEUVE_ASSIGN(
+        ExprPtr value,
+        Call("percentile_approx", {column, wanted, MakeLiteral(types::Value(std::max(accuracy, 1)), DataType::Int())}));
+    const ExprPtr none = MakeLiteral(types::Value(types::Value::List()), DataType::Array(DataType::Double(), false));
     FLEUVE_ASSIGN(value, Call("coalesce", {value, none}));
     results.push_back(std::move(value));
   }

@@ -61,9 +61,10 @@ Result<ExprPtr> Analyzer::SubqueryOf(SubqueryKind kind, PlanPtr plan, std::vecto
       for (std::size_t i = 0; i < values.size(); ++i) {
         const std::optional<DataType> wider = WiderType(values[i]->type, plan->output[i].type, config_);
         if (!wider) {
-          return Error(ErrorKind::kInvalidArgument, "DATATYPE_MISMATCH.IN_SUBQUERY_DATA_TYPE_MISMATCH",
-                       "The data type of one or more elements in the left hand side of an IN subquery is not compatible "
-                       "with the data type of the output of the subquery.");
+          return Error(
+              ErrorKind::kInvalidArgument, "DATATYPE_MISMATCH.IN_SUBQUERY_DATA_TYPE_MISMATCH",
+              "The data type of one or more elements in the left hand side of an IN subquery is not compatible "
+              "with the data type of the output of the subquery.");
         }
         nullable = nullable || values[i]->nullable || plan->output[i].nullable;
         shown += (shown.empty() ? "" : ", ") + values[i]->display;
@@ -109,9 +110,9 @@ Result<ExprPtr> Analyzer::WithExistence(const ExprPtr& expr, bool is_condition) 
     if (!is_in(*node) || !node->nullable) {
       return nullptr;
     }
-    return WithDisplay(MakeCall("coalesce", {node, MakeLiteral(types::Value(false), DataType::Boolean())},
-                                DataType::Boolean(), false),
-                       node->display);
+    return WithDisplay(
+        MakeCall("coalesce", {node, MakeLiteral(types::Value(false), DataType::Boolean())}, DataType::Boolean(), false),
+        node->display);
   });
 }
 

@@ -78,11 +78,11 @@ class FakeResolver : public Resolver {
     return Error::Unsupported("SQL");
   }
 
-  std::shared_ptr<FakeTable> table = std::make_shared<FakeTable>(DataType::Struct(
-      {{"id", DataType::Int(), true, {}},
-       {"name", DataType::String(), true, {}},
-       {"s", DataType::Struct({{"x", DataType::Int(), true, {}}}), true, {}},
-       {"arr", DataType::Array(DataType::Int()), true, {}}}));
+  std::shared_ptr<FakeTable> table = std::make_shared<FakeTable>(
+      DataType::Struct({{"id", DataType::Int(), true, {}},
+                        {"name", DataType::String(), true, {}},
+                        {"s", DataType::Struct({{"x", DataType::Int(), true, {}}}), true, {}},
+                        {"arr", DataType::Array(DataType::Int()), true, {}}}));
   std::shared_ptr<FakeStream> stream =
       std::make_shared<FakeStream>(DataType::Struct({{"k", DataType::String(), true, {}}}));
 };
@@ -151,17 +151,17 @@ TEST_F(AnalyzerTest, AggregatesWantGroupedColumns) {
   EXPECT_EQ(Schema(start + "grouping_expressions { " + Attr("name") + " } aggregate_expressions { " +
                    Fn("sum", {Attr("id")}) + " } }"),
             "struct<name:string,sum(id):bigint>");
-  EXPECT_EQ(Schema(start + "grouping_expressions { " + Attr("name") + " } aggregate_expressions { " + Attr("id") +
-                   " } }"),
-            "MISSING_AGGREGATION");
+  EXPECT_EQ(
+      Schema(start + "grouping_expressions { " + Attr("name") + " } aggregate_expressions { " + Attr("id") + " } }"),
+      "MISSING_AGGREGATION");
   EXPECT_EQ(Schema(Select(Table(), {Attr("id"), Fn("sum", {Attr("id")})})), "MISSING_GROUP_BY");
 }
 
 TEST_F(AnalyzerTest, JoinByNameGivesTheKeyOnceAndPlanIdsTellSidesApart) {
   const std::string left = "common { plan_id: 1 } " + Table();
   const std::string right = "common { plan_id: 2 } " + Table();
-  const std::string join = "join { left { " + left + " } right { " + right +
-                           " } join_type: JOIN_TYPE_INNER using_columns: \"id\" }";
+  const std::string join =
+      "join { left { " + left + " } right { " + right + " } join_type: JOIN_TYPE_INNER using_columns: \"id\" }";
   EXPECT_EQ(Schema(join),
             "struct<id:int,name:string,s:struct<x:int>,arr:array<int>,name:string,s:struct<x:int>,arr:array<int>>");
   EXPECT_EQ(Schema(Select(join, {Attr("name")})), "AMBIGUOUS_REFERENCE");

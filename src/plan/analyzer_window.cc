@@ -93,7 +93,8 @@ Result<ExprPtr> Analyzer::Window(const sc::Expression_Window& window, const Scop
     FLEUVE_ASSIGN(SortKey key, Order(order, scope));
     spec.order_by.push_back(std::move(key));
   }
-  static const std::set<std::string> kRanks = {"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"};
+  static const std::set<std::string> kRanks = {"row_number",   "rank",      "dense_rank",
+                                               "percent_rank", "cume_dist", "ntile"};
   static const std::set<std::string> kShifts = {"lag", "lead"};
   const bool is_call = function->kind == ExprKind::kCall;
   const bool is_rank = is_call && kRanks.contains(function->function);
@@ -111,8 +112,7 @@ Result<ExprPtr> Analyzer::Window(const sc::Expression_Window& window, const Scop
   }
   if ((is_rank || is_shift) && spec.order_by.empty()) {
     return Error(ErrorKind::kInvalidArgument, "WINDOW_FUNCTION_WITHOUT_OVER_CLAUSE",
-                 "Window function " + function->display +
-                     " requires window to be ordered, please add ORDER BY clause.")
+                 "Window function " + function->display + " requires window to be ordered, please add ORDER BY clause.")
         .Family(ErrorFamily::kAnalysis);
   }
   std::string shown_frame;
@@ -174,8 +174,7 @@ Result<ExprPtr> Analyzer::Window(const sc::Expression_Window& window, const Scop
     };
     FLEUVE_ASSIGN(spec.frame.lower, read(frame.lower(), true));
     FLEUVE_ASSIGN(spec.frame.upper, read(frame.upper(), false));
-    const bool has_offset =
-        spec.frame.lower.kind == BoundKind::kOffset || spec.frame.upper.kind == BoundKind::kOffset;
+    const bool has_offset = spec.frame.lower.kind == BoundKind::kOffset || spec.frame.upper.kind == BoundKind::kOffset;
     if (spec.frame.unit == WindowFrame::Unit::kRange) {
       if (has_offset && spec.order_by.size() > 1) {
         return FrameError("RANGE_FRAME_MULTI_ORDER",
@@ -201,8 +200,10 @@ Result<ExprPtr> Analyzer::Window(const sc::Expression_Window& window, const Scop
                             (key.Is(TypeKind::kDate) && type.IsIntegral());
           if (!fits) {
             return FrameError("SPECIFIED_WINDOW_FRAME_UNACCEPTED_TYPE",
-                              "The data type " + TypesSql(key) + " used in the order specification does not support the "
-                              "data type " + TypesSql(type) + " which is used in the range frame.");
+                              "The data type " + TypesSql(key) +
+                                  " used in the order specification does not support the "
+                                  "data type " +
+                                  TypesSql(type) + " which is used in the range frame.");
           }
           if (key.IsIntegral() && type.IsIntegral() && !(key == type)) {
             bound->offset = MakeLiteral(bound->offset->value, key);

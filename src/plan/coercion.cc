@@ -237,8 +237,7 @@ bool CanCastInMode(const DataType& from, const DataType& to, bool ansi) {
     case TypeKind::kCalendarInterval:
       return from.IsString() || from.Is(TypeKind::kCalendarInterval);
     case TypeKind::kDayTimeInterval:
-      return from.IsString() || from.IsIntegral() || from.Is(TypeKind::kDayTimeInterval) ||
-             from.Is(TypeKind::kDecimal);
+      return from.IsString() || from.IsIntegral() || from.Is(TypeKind::kDayTimeInterval) || from.Is(TypeKind::kDecimal);
     case TypeKind::kYearMonthInterval:
       return from.IsString() || from.IsIntegral() || from.Is(TypeKind::kYearMonthInterval) ||
              from.Is(TypeKind::kDecimal);
@@ -326,8 +325,7 @@ bool ForceNullable(const DataType& from, const DataType& to) {
   if (to.IsString()) {
     return false;
   }
-  if (from.Is(TypeKind::kTimestamp) &&
-      (to.Is(TypeKind::kByte) || to.Is(TypeKind::kShort) || to.Is(TypeKind::kInt))) {
+  if (from.Is(TypeKind::kTimestamp) && (to.Is(TypeKind::kByte) || to.Is(TypeKind::kShort) || to.Is(TypeKind::kInt))) {
     return true;
   }
   if ((from.Is(TypeKind::kFloat) || from.Is(TypeKind::kDouble)) && to.Is(TypeKind::kTimestamp)) {
@@ -370,8 +368,8 @@ bool CastCanFailAnsi(const DataType& from, const DataType& to) {
     if (from.Is(TypeKind::kDecimal)) {
       return !to.IsFractional();
     }
-    return from.Is(TypeKind::kTimestamp) ? rank_to < NumericRank(TypeKind::kLong) : from.Is(TypeKind::kDayTimeInterval)
-           || from.Is(TypeKind::kYearMonthInterval);
+    return from.Is(TypeKind::kTimestamp) ? rank_to < NumericRank(TypeKind::kLong)
+                                         : from.Is(TypeKind::kDayTimeInterval) || from.Is(TypeKind::kYearMonthInterval);
   }
   switch (to.kind()) {
     case TypeKind::kDecimal:

@@ -16,8 +16,8 @@ AttributeId NewAttributeId() {
 }
 
 Expr::~Expr() {
-  if (children.empty() && subquery == nullptr && filter == nullptr && order_by.empty() &&
-      window.partition_by.empty() && window.order_by.empty()) {
+  if (children.empty() && subquery == nullptr && filter == nullptr && order_by.empty() && window.partition_by.empty() &&
+      window.order_by.empty()) {
     return;
   }
   DeferredDrop drop;

@@ -95,10 +95,10 @@ struct WindowSpec {
 /// `kind`; the first block is valid for all.
 ///
 /// Function names (`function`) are names of the engine's functions. Operators have names of their own, which the engine
-/// turns into its operators: and or not eq ne lt le gt ge eqnullsafe isnull isnotnull isnan in if coalesce; all operands
-/// of a comparison have one type. Everything else is `spark_*` (ours) or `duck_*` (a DuckDB built-in proven equal:
-/// `duck_lower` runs DuckDB's `lower`). Constant parameters that a function needs (zone, ANSI flag, format) are literal
-/// children at the end, as its builder lays down.
+/// turns into its operators: and or not eq ne lt le gt ge eqnullsafe isnull isnotnull isnan in if coalesce; all
+/// operands of a comparison have one type. Everything else is `spark_*` (ours) or `duck_*` (a DuckDB built-in proven
+/// equal: `duck_lower` runs DuckDB's `lower`). Constant parameters that a function needs (zone, ANSI flag, format) are
+/// literal children at the end, as its builder lays down.
 struct Expr {
   Expr() = default;
   Expr(const Expr&) = default;
@@ -128,10 +128,10 @@ struct Expr {
   bool has_else = false;
   int ordinal = 0;
   std::vector<Attribute> parameters;
-  bool distinct = false;            ///< kAggregate
-  bool ignore_nulls = false;        ///< kAggregate, window functions
-  ExprPtr filter;                   ///< kAggregate: FILTER (WHERE ...), or null
-  std::vector<SortKey> order_by;    ///< kAggregate: order of the rows it sees
+  bool distinct = false;          ///< kAggregate
+  bool ignore_nulls = false;      ///< kAggregate, window functions
+  ExprPtr filter;                 ///< kAggregate: FILTER (WHERE ...), or null
+  std::vector<SortKey> order_by;  ///< kAggregate: order of the rows it sees
   WindowSpec window;
   PlanPtr subquery;
   SubqueryKind subquery_kind = SubqueryKind::kScalar;

@@ -1,11 +1,10 @@
 #include "plan/function_builder.h"
 
-#include "plan/function_names.h"
-
 #include <algorithm>
 #include <unordered_map>
 
 #include "base/bytes.h"
+#include "plan/function_names.h"
 #include "plan/functions/registry_internal.h"
 
 namespace fleuve::plan {
@@ -19,13 +18,12 @@ const std::unordered_map<std::string, const Entry*>& Registry() {
   static const auto* registry = [] {
     auto* map = new std::unordered_map<std::string, const Entry*>();
     const Table* tables[] = {
-        &functions::OperatorFunctions(),   &functions::ConditionalFunctions(), &functions::CastFunctions(),
-        &functions::StringFunctions(),     &functions::RegexpFunctions(),      &functions::MathFunctions(),
-        &functions::HashFunctions(),       &functions::DateTimeFunctions(),    &functions::IntervalFunctions(),
-        &functions::AggregateFunctions(),  &functions::StatisticFunctions(),   &functions::WindowFunctions(),
-        &functions::MiscFunctions(),       &functions::NestedFunctions(),
-        &functions::CollectionFunctions(), &functions::HigherOrderFunctions(), &functions::TextFormatFunctions(),
-        &functions::VariantFunctions(),
+        &functions::OperatorFunctions(),    &functions::ConditionalFunctions(), &functions::CastFunctions(),
+        &functions::StringFunctions(),      &functions::RegexpFunctions(),      &functions::MathFunctions(),
+        &functions::HashFunctions(),        &functions::DateTimeFunctions(),    &functions::IntervalFunctions(),
+        &functions::AggregateFunctions(),   &functions::StatisticFunctions(),   &functions::WindowFunctions(),
+        &functions::MiscFunctions(),        &functions::NestedFunctions(),      &functions::CollectionFunctions(),
+        &functions::HigherOrderFunctions(), &functions::TextFormatFunctions(),  &functions::VariantFunctions(),
     };
     for (const Table* table : tables) {
       for (const Entry& entry : *table) {

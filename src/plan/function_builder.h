@@ -49,13 +49,14 @@ std::optional<FunctionKind> FindFunctionKind(std::string_view name);
 /// DATATYPE_MISMATCH.* as Spark says.
 Result<ExprPtr> BuildFunction(const FunctionCall& call);
 
-/// The interval that text such as `5 minutes`, `interval 1 day 2 hours` or `1.5 seconds` names (watermark delays, window
-/// widths, casts). CANNOT_PARSE_INTERVAL where it is none.
+/// The interval that text such as `5 minutes`, `interval 1 day 2 hours` or `1.5 seconds` names (watermark delays,
+/// window widths, casts). CANNOT_PARSE_INTERVAL where it is none.
 Result<types::CalendarInterval> ParseIntervalText(std::string_view text);
 
-/// The constant parameters of window(): microseconds. A window is `spark_window(time, window, slide, start, index)`: the
-/// index-th (0-based) window that holds the time, latest first, NULL where there is no such window. `BuildFunction` gives
-/// it with the index -1: a mark that the analyzer makes into a column of a projection below the node that holds it.
+/// The constant parameters of window(): microseconds. A window is `spark_window(time, window, slide, start, index)`:
+/// the index-th (0-based) window that holds the time, latest first, NULL where there is no such window. `BuildFunction`
+/// gives it with the index -1: a mark that the analyzer makes into a column of a projection below the node that holds
+/// it.
 struct TimeWindowSpec {
   ExprPtr time;
   std::int64_t window = 0;

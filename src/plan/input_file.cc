@@ -57,9 +57,8 @@ std::optional<Exposed> Expose(const PlanPtr& plan) {
   }
   auto node = std::make_shared<LogicalPlan>(*plan);
   node->children = {below->plan};
-  const bool there = std::any_of(node->output.begin(), node->output.end(), [&](const Attribute& attribute) {
-    return attribute.id == below->metadata.id;
-  });
+  const bool there = std::any_of(node->output.begin(), node->output.end(),
+                                 [&](const Attribute& attribute) { return attribute.id == below->metadata.id; });
   if (!there) {
     if (node->kind == PlanKind::kProject) {
       node->exprs.push_back(MakeAttribute(below->metadata));

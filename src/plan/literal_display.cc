@@ -31,9 +31,7 @@ std::string Hex(const std::string& bytes) {
   return out;
 }
 
-std::string TwoDigits(std::int64_t value) {
-  return value < 10 ? "0" + std::to_string(value) : std::to_string(value);
-}
+std::string TwoDigits(std::int64_t value) { return value < 10 ? "0" + std::to_string(value) : std::to_string(value); }
 
 std::string SecondsText(std::int64_t micros) {
   std::string out = TwoDigits(micros / 1000000);

@@ -16,31 +16,31 @@
 namespace fleuve::plan {
 
 enum class PlanKind {
-  kOneRow,      ///< one row without columns
-  kRows,        ///< `rows`
-  kRange,       ///< `range`: one BIGINT column
-  kTable,       ///< `table`: a source not yet planned (becomes kFileScan or kRows before it runs)
-  kFileScan,    ///< `scan`
-  kStream,      ///< `stream`: a streaming leaf; replaced by what a batch holds
-  kProject,     ///< `exprs`, one per output attribute
-  kFilter,      ///< `condition`
-  kAggregate,   ///< `grouping` then `aggregates` make the output, in this order; see `grouping_sets`
-  kJoin,        ///< `join_type`, `condition` (may be null); output: left then right (semi, anti: left)
-  kUnion,       ///< all children have the same column types; rows are kept (ALL)
-  kIntersect,   ///< `all`
-  kExcept,      ///< `all`
-  kDistinct,    ///< over all columns, or over the `keys` only: the first row of each key
-  kSort,        ///< `order_by`
-  kLimit,       ///< `count` rows from the start
-  kOffset,      ///< without the first `count` rows
-  kTail,        ///< the last `count` rows
-  kSample,      ///< `sample`
-  kWindow,      ///< child's output, then one column per `exprs` (kWindow expressions)
-  kGenerate,    ///< child's columns, then what `generator` gives for each row; see `outer`
-  kExpand,      ///< one row per entry of `projections` for each input row (grouping sets)
-  kRepartition, ///< keeps rows; order is free below it when `shuffle`
-  kWatermark,   ///< event-time column and delay; keeps rows
-  kMetrics,     ///< observe(): keeps rows and computes `exprs` (aggregates) beside, under `name`
+  kOneRow,       ///< one row without columns
+  kRows,         ///< `rows`
+  kRange,        ///< `range`: one BIGINT column
+  kTable,        ///< `table`: a source not yet planned (becomes kFileScan or kRows before it runs)
+  kFileScan,     ///< `scan`
+  kStream,       ///< `stream`: a streaming leaf; replaced by what a batch holds
+  kProject,      ///< `exprs`, one per output attribute
+  kFilter,       ///< `condition`
+  kAggregate,    ///< `grouping` then `aggregates` make the output, in this order; see `grouping_sets`
+  kJoin,         ///< `join_type`, `condition` (may be null); output: left then right (semi, anti: left)
+  kUnion,        ///< all children have the same column types; rows are kept (ALL)
+  kIntersect,    ///< `all`
+  kExcept,       ///< `all`
+  kDistinct,     ///< over all columns, or over the `keys` only: the first row of each key
+  kSort,         ///< `order_by`
+  kLimit,        ///< `count` rows from the start
+  kOffset,       ///< without the first `count` rows
+  kTail,         ///< the last `count` rows
+  kSample,       ///< `sample`
+  kWindow,       ///< child's output, then one column per `exprs` (kWindow expressions)
+  kGenerate,     ///< child's columns, then what `generator` gives for each row; see `outer`
+  kExpand,       ///< one row per entry of `projections` for each input row (grouping sets)
+  kRepartition,  ///< keeps rows; order is free below it when `shuffle`
+  kWatermark,    ///< event-time column and delay; keeps rows
+  kMetrics,      ///< observe(): keeps rows and computes `exprs` (aggregates) beside, under `name`
 };
 
 enum class JoinType { kInner, kLeft, kRight, kFull, kLeftSemi, kLeftAnti, kCross };

@@ -29,8 +29,9 @@ ExprPtr Guarded(const std::vector<ExprPtr>& operands, std::size_t first, bool is
   while (fallible < operands.size() && !operands[fallible]->can_fail) {
     ++fallible;
   }
-  const std::vector<ExprPtr> before(operands.begin() + static_cast<std::ptrdiff_t>(first),
-                                    operands.begin() + static_cast<std::ptrdiff_t>(std::min(fallible, operands.size())));
+  const std::vector<ExprPtr> before(
+      operands.begin() + static_cast<std::ptrdiff_t>(first),
+      operands.begin() + static_cast<std::ptrdiff_t>(std::min(fallible, operands.size())));
   ExprPtr head = Balanced(before, function);
   if (fallible >= operands.size()) {
     return head;
@@ -131,9 +132,8 @@ bool IsConditional(const Expr& expr) {
   if (expr.kind == ExprKind::kCase || expr.kind == ExprKind::kLambda) {
     return true;
   }
-  return expr.kind == ExprKind::kCall &&
-         (expr.function == "and" || expr.function == "or" || expr.function == "if" || expr.function == "coalesce" ||
-          expr.function == "in");
+  return expr.kind == ExprKind::kCall && (expr.function == "and" || expr.function == "or" || expr.function == "if" ||
+                                          expr.function == "coalesce" || expr.function == "in");
 }
 
 /// Replaces subtrees of kCutLevel levels by columns; returns the levels of what is left.

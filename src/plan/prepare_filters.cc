@@ -79,8 +79,7 @@ Result<PlanPtr> PlanTable(const PlanPtr& plan, const Conditions& conditions) {
   for (const types::Schema* schema : {&scan->data_schema, &scan->partition_schema, &scan->constants_schema}) {
     for (const types::StructField& field : schema->fields()) {
       std::size_t i = 0;
-      while (i < columns.size() &&
-             (used[i] || plan->table->schema().fields()[i].name != field.name)) {
+      while (i < columns.size() && (used[i] || plan->table->schema().fields()[i].name != field.name)) {
         ++i;
       }
       if (i < columns.size()) {
@@ -151,8 +150,8 @@ Result<PlanPtr> Push(const PlanPtr& plan, Conditions conditions) {
     case PlanKind::kProject: {
       Conditions below;
       Conditions above;
-      const bool deterministic = std::all_of(plan->exprs.begin(), plan->exprs.end(),
-                                             [](const ExprPtr& expr) { return expr->deterministic; });
+      const bool deterministic =
+          std::all_of(plan->exprs.begin(), plan->exprs.end(), [](const ExprPtr& expr) { return expr->deterministic; });
       if (!deterministic) {
         above = std::move(conditions);
       } else if (!conditions.empty()) {
@@ -178,9 +177,9 @@ Result<PlanPtr> Push(const PlanPtr& plan, Conditions conditions) {
     }
     case PlanKind::kJoin: {
       const bool left_ok = plan->join_type != JoinType::kRight && plan->join_type != JoinType::kFull;
-      const bool right_ok = !plan->lateral && (plan->join_type == JoinType::kInner ||
-                                               plan->join_type == JoinType::kCross ||
-                                               plan->join_type == JoinType::kRight);
+      const bool right_ok =
+          !plan->lateral && (plan->join_type == JoinType::kInner || plan->join_type == JoinType::kCross ||
+                             plan->join_type == JoinType::kRight);
       const Ids left_ids = IdsOf(plan->children[0]->output);
       const Ids right_ids = IdsOf(plan->children[1]->output);
       Conditions left;
@@ -234,9 +233,8 @@ Result<PlanPtr> Push(const PlanPtr& plan, Conditions conditions) {
     }
     case PlanKind::kGenerate: {
       const Ids ids = IdsOf(plan->children.front()->output);
-      const bool deterministic =
-          std::all_of(plan->generator.arguments.begin(), plan->generator.arguments.end(),
-                      [](const ExprPtr& expr) { return expr->deterministic; });
+      const bool deterministic = std::all_of(plan->generator.arguments.begin(), plan->generator.arguments.end(),
+                                             [](const ExprPtr& expr) { return expr->deterministic; });
       Conditions above;
       Conditions below;
       for (ExprPtr& condition : conditions) {
@@ -258,8 +256,8 @@ Result<PlanPtr> Push(const PlanPtr& plan, Conditions conditions) {
         }
       }
       for (ExprPtr& condition : conditions) {
-        const bool movable = !keys.empty() && condition->deterministic && !HoldsSubquery(condition) &&
-                             OnlyOver(condition, keys);
+        const bool movable =
+            !keys.empty() && condition->deterministic && !HoldsSubquery(condition) && OnlyOver(condition, keys);
         if (movable) {
           below.push_back(Substitute(condition, map));
         } else {

@@ -86,8 +86,9 @@ Result<TypedValue> ReadDecimal(const Literal::Decimal& proto) {
     ++scale;
     ++precision;
   }
-  return TypedValue{Value(unscaled),
-                    DataType::Decimal(std::max({precision, proto.has_precision() ? proto.precision() : 1, scale, 1}), scale)};
+  return TypedValue{
+      Value(unscaled),
+      DataType::Decimal(std::max({precision, proto.has_precision() ? proto.precision() : 1, scale, 1}), scale)};
 }
 
 Result<TypedValue> ReadLiteral(const Literal& proto, const DataType* expected) {
@@ -132,18 +133,18 @@ Result<TypedValue> ReadLiteral(const Literal& proto, const DataType* expected) {
       return TypedValue{Value(static_cast<std::int64_t>(proto.timestamp_ntz())), DataType::TimestampNtz()};
     case Literal::kCalendarInterval: {
       const auto& interval = proto.calendar_interval();
-      return TypedValue{
-          Value(types::CalendarInterval{interval.months(), interval.days(), interval.microseconds()}),
-          DataType::Of(TypeKind::kCalendarInterval)};
+      return TypedValue{Value(types::CalendarInterval{interval.months(), interval.days(), interval.microseconds()}),
+                        DataType::Of(TypeKind::kCalendarInterval)};
     }
     case Literal::kYearMonthInterval:
       return TypedValue{Value(proto.year_month_interval()),
-                        expected != nullptr && expected->Is(TypeKind::kYearMonthInterval) ? *expected
-                                                                                         : DataType::YearMonthInterval()};
+                        expected != nullptr && expected->Is(TypeKind::kYearMonthInterval)
+                            ? *expected
+                            : DataType::YearMonthInterval()};
     case Literal::kDayTimeInterval:
-      return TypedValue{Value(static_cast<std::int64_t>(proto.day_time_interval())),
-                        expected != nullptr && expected->Is(TypeKind::kDayTimeInterval) ? *expected
-                                                                                       : DataType::DayTimeInterval()};
+      return TypedValue{
+          Value(static_cast<std::int64_t>(proto.day_time_interval())),
+          expected != nullptr && expected->Is(TypeKind::kDayTimeInterval) ? *expected : DataType::DayTimeInterval()};
     case Literal::kArray: {
       std::optional<DataType> element;
       if (expected != nullptr && expected->Is(TypeKind::kArray)) {
@@ -156,8 +157,8 @@ Result<TypedValue> ReadLiteral(const Literal& proto, const DataType* expected) {
       for (const Value& item : list.value.list()) {
         contains_null = contains_null || item.is_null();
       }
-      DataType type = expected != nullptr && expected->Is(TypeKind::kArray) ? *expected
-                                                                            : DataType::Array(list.type, contains_null);
+      DataType type =
+          expected != nullptr && expected->Is(TypeKind::kArray) ? *expected : DataType::Array(list.type, contains_null);
       return TypedValue{std::move(list.value), std::move(type)};
     }
     case Literal::kMap: {
@@ -268,14 +269,14 @@ Result<DataType> TypeFromProto(const sc::DataType& proto) {
     case sc::DataType::kYearMonthInterval: {
       const auto& interval = proto.year_month_interval();
       const int start = interval.has_start_field() ? interval.start_field() : 0;
-      return DataType::YearMonthInterval(start, interval.has_end_field() ? interval.end_field()
+      return DataType::YearMonthInterval(start, interval.has_end_field()     ? interval.end_field()
                                                 : interval.has_start_field() ? start
                                                                              : 1);
     }
     case sc::DataType::kDayTimeInterval: {
       const auto& interval = proto.day_time_interval();
       const int start = interval.has_start_field() ? interval.start_field() : 0;
-      return DataType::DayTimeInterval(start, interval.has_end_field() ? interval.end_field()
+      return DataType::DayTimeInterval(start, interval.has_end_field()     ? interval.end_field()
                                               : interval.has_start_field() ? start
                                                                            : 3);
     }

@@ -58,7 +58,8 @@ class UnknownFieldHandler {
  public:
   virtual ~UnknownFieldHandler() = default;
   /// The error that ends the run, or nullopt: go on (the fields are rescued or ignored, and the reader need not ask
-  /// again for this field). \param field  dotted name of one such field; \param record  the record's text. Threads: any.
+  /// again for this field). \param field  dotted name of one such field; \param record  the record's text. Threads:
+  /// any.
   virtual std::optional<Error> OnUnknownField(const ScanFile& file, const std::string& field,
                                               std::string_view record) const = 0;
 };
@@ -66,8 +67,8 @@ class UnknownFieldHandler {
 enum class FileFormat { kParquet, kJson, kCsv, kText, kBinaryFile };
 
 /// A scan over files. Output columns, in order: data columns, partition columns, constants, then `_metadata` if asked
-/// for (a struct as `MetadataColumnType()`), then the row index if asked for, each with the attribute in the Scan node's
-/// output.
+/// for (a struct as `MetadataColumnType()`), then the row index if asked for, each with the attribute in the Scan
+/// node's output.
 struct FileScan {
   FileFormat format = FileFormat::kParquet;
   /// What the files hold, in Spark's names. Parquet columns are found by field id where `physical_ids` is set, else by
@@ -81,7 +82,8 @@ struct FileScan {
   types::Schema constants_schema;
   /// True: the Scan node's last output attribute is `_metadata`.
   bool with_metadata = false;
-  /// True (Parquet only): the very last output attribute is a BIGINT, the row's position in its file (deleted rows count).
+  /// True (Parquet only): the very last output attribute is a BIGINT, the row's position in its file (deleted rows
+  /// count).
   bool with_row_index = false;
   /// Format options (multiLine, header, delimiter, mode, columnNameOfCorruptRecord, rescuedDataColumn, ...).
   Options options;

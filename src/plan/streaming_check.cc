@@ -64,9 +64,8 @@ std::set<std::int64_t> WatermarkedColumns(const PlanPtr& plan) {
         return;
       }
       for (std::size_t i = 0; i < exprs.size() && i < node.output.size(); ++i) {
-        const bool carries =
-            exprs[i]->kind == ExprKind::kAttribute ||
-            exprs[i]->display.starts_with("window") || exprs[i]->display.starts_with("session_window");
+        const bool carries = exprs[i]->kind == ExprKind::kAttribute || exprs[i]->display.starts_with("window") ||
+                             exprs[i]->display.starts_with("session_window");
         const bool over = AnyExpr(exprs[i], [&ids](const Expr& part) {
           return part.kind == ExprKind::kAttribute && ids.contains(part.attribute.id.value);
         });
@@ -105,19 +104,21 @@ Result<void> CheckJoin(const LogicalPlan& node, const std::string& mode, bool ha
   switch (node.join_type) {
     case JoinType::kFull:
       return Refused(std::string("FullOuter joins with streaming DataFrames/Datasets on the ") +
-                     (left ? "left" : "right") + " and a static DataFrame/Dataset on the " +
-                     (left ? "right" : "left") + " is not supported");
+                     (left ? "left" : "right") + " and a static DataFrame/Dataset on the " + (left ? "right" : "left") +
+                     " is not supported");
     case JoinType::kLeft:
     case JoinType::kLeftSemi:
       if (right) {
-        return Refused(name + " join with a streaming DataFrame/Dataset on the right and a static DataFrame/Dataset on "
-                              "the left is not supported");
+        return Refused(name +
+                       " join with a streaming DataFrame/Dataset on the right and a static DataFrame/Dataset on "
+                       "the left is not supported");
       }
       return {};
     case JoinType::kRight:
       if (left) {
-        return Refused(name + " join with a streaming DataFrame/Dataset on the left and a static DataFrame/DataSet on "
-                              "the right not supported");
+        return Refused(name +
+                       " join with a streaming DataFrame/Dataset on the left and a static DataFrame/DataSet on "
+                       "the right not supported");
       }
       return {};
     case JoinType::kLeftAnti:
@@ -139,9 +140,10 @@ Result<void> CheckOuterStreamJoin(const LogicalPlan& node, const std::set<std::i
     case JoinType::kFull:
     case JoinType::kLeftSemi:
       if (watermarked.empty()) {
-        return Refused("Stream-stream " + JoinName(node.join_type) +
-                       " join between two streaming DataFrame/Datasets is not supported without a watermark in the join "
-                       "keys, or a watermark on the nullable side and an appropriate range condition");
+        return Refused(
+            "Stream-stream " + JoinName(node.join_type) +
+            " join between two streaming DataFrame/Datasets is not supported without a watermark in the join "
+            "keys, or a watermark on the nullable side and an appropriate range condition");
       }
       return {};
     default:
@@ -164,8 +166,9 @@ Result<void> CheckNode(const LogicalPlan& node, const std::string& mode, bool ha
     case PlanKind::kAggregate:
       for (const ExprPtr& expr : node.aggregates) {
         if (AnyExpr(expr, [](const Expr& part) { return part.kind == ExprKind::kAggregate && part.distinct; })) {
-          return Refused("Distinct aggregations are not supported on streaming DataFrames/Datasets. Consider using "
-                         "approx_count_distinct() instead.");
+          return Refused(
+              "Distinct aggregations are not supported on streaming DataFrames/Datasets. Consider using "
+              "approx_count_distinct() instead.");
         }
       }
       return {};
@@ -196,8 +199,9 @@ Result<void> CheckNode(const LogicalPlan& node, const std::string& mode, bool ha
       return {};
     case PlanKind::kSort:
       if (mode != "complete" || !has_aggregate) {
-        return Refused("Sorting is not supported on streaming DataFrames/Datasets, unless it is on aggregated "
-                       "DataFrame/Dataset in Complete output mode");
+        return Refused(
+            "Sorting is not supported on streaming DataFrames/Datasets, unless it is on aggregated "
+            "DataFrame/Dataset in Complete output mode");
       }
       return {};
     case PlanKind::kLimit:
@@ -225,7 +229,8 @@ Result<void> CheckNode(const LogicalPlan& node, const std::string& mode, bool ha
       return Error(ErrorKind::kInvalidArgument, "NON_TIME_WINDOW_NOT_SUPPORTED_IN_STREAMING",
                    "Window function is not supported in " + names +
                        " on streaming DataFrames/Datasets.\nStructured Streaming only supports time-window aggregation "
-                       "using the WINDOW function. (window specification: " + specs + ")")
+                       "using the WINDOW function. (window specification: " +
+                       specs + ")")
           .With("windowFunc", names);
     }
     default:
@@ -285,9 +290,8 @@ Result<void> CheckStreaming(const PlanPtr& plan, const std::string& output_mode)
     return BadMode("complete", "no streaming aggregations");
   }
   for (const LogicalPlan* node : aggregates) {
-    const bool session = std::any_of(node->grouping.begin(), node->grouping.end(), [](const ExprPtr& expr) {
-      return expr->display.starts_with("session_window");
-    });
+    const bool session = std::any_of(node->grouping.begin(), node->grouping.end(),
+                                     [](const ExprPtr& expr) { return expr->display.starts_with("session_window"); });
     if (output_mode == "append") {
       const bool any = std::any_of(node->grouping.begin(), node->grouping.end(),
                                    [&](const ExprPtr& expr) { return IsWatermarked(expr, watermarked); });
@@ -304,7 +308,8 @@ Result<void> CheckStreaming(const PlanPtr& plan, const std::string& output_mode)
         "Detected pattern of possible 'correctness' issue due to global watermark. The query contains stateful "
         "operation which can emit rows older than the current watermark plus allowed late record delay, which are "
         "\"late rows\" in downstream stateful operations and these rows can be discarded. Please refer the programming "
-        "guide doc for more details. If you understand the possible risk of correctness issue and still need to run the "
+        "guide doc for more details. If you understand the possible risk of correctness issue and still need to run "
+        "the "
         "query, you can disable this check by setting the config "
         "`spark.sql.streaming.statefulOperator.checkCorrectness.enabled` to false.");
   }

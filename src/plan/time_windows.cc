@@ -1,6 +1,6 @@
-#include "plan/time_windows_internal.h"
-
 #include <algorithm>
+
+#include "plan/time_windows_internal.h"
 
 namespace fleuve::plan {
 
@@ -14,9 +14,7 @@ bool IsOpenWindow(const Expr& expr) {
          expr.children[4]->kind == ExprKind::kLiteral && expr.children[4]->value.integer() == -1;
 }
 
-bool IsSession(const Expr& expr) {
-  return expr.kind == ExprKind::kCall && expr.function == "spark_session_window";
-}
+bool IsSession(const Expr& expr) { return expr.kind == ExprKind::kCall && expr.function == "spark_session_window"; }
 
 bool IsMark(const Expr& expr) { return IsOpenWindow(expr) || IsSession(expr); }
 
@@ -188,22 +186,22 @@ PlanPtr MergeSessions(const PlanPtr& child, const ExprPtr& mark, const std::vect
   std::vector<ExprPtr> partition = Columns(key_columns);
   // A row begins a session where no row before it reaches it.
   Attribute reached = NewColumn("session_reached", time, true);
-  plan = WithWindows(plan,
-                     {WindowOver(Fold("spark_max", MakeAttribute(end), time), partition, MakeAttribute(start), true, true)},
-                     {reached});
+  plan = WithWindows(
+      plan, {WindowOver(Fold("spark_max", MakeAttribute(end), time), partition, MakeAttribute(start), true, true)},
+      {reached});
   Attribute begins = NewColumn("session_begins", DataType::Long(), false);
   ExprPtr apart = MakeCall("gt", {MakeAttribute(start), MakeAttribute(reached)}, DataType::Boolean(), true);
   ExprPtr first = MakeCall("isnull", {MakeAttribute(reached)}, DataType::Boolean(), false);
-  ExprPtr begin = MakeCase({MakeCall("or", {first, apart}, DataType::Boolean(), true),
-                            MakeLiteral(Value(std::int64_t{1}), DataType::Long()),
-                            MakeLiteral(Value(std::int64_t{0}), DataType::Long())},
-                           true, DataType::Long());
+  ExprPtr begin = MakeCase(
+      {MakeCall("or", {first, apart}, DataType::Boolean(), true), MakeLiteral(Value(std::int64_t{1}), DataType::Long()),
+       MakeLiteral(Value(std::int64_t{0}), DataType::Long())},
+      true, DataType::Long());
   plan = WithColumn(plan, begin, begins);
   Attribute number = NewColumn("session_number", DataType::Long(), true);
-  plan = WithWindows(
-      plan,
-      {WindowOver(Fold("spark_sum", MakeAttribute(begins), DataType::Long()), partition, MakeAttribute(start), true, false)},
-      {number});
+  plan = WithWindows(plan,
+                     {WindowOver(Fold("spark_sum", MakeAttribute(begins), DataType::Long()), partition,
+                                 MakeAttribute(start), true, false)},
+                     {number});
   std::vector<ExprPtr> sessions = partition;
   sessions.push_back(MakeAttribute(number));
   Attribute from = NewColumn("session_from", time, true);
@@ -253,8 +251,8 @@ struct Resolver {
         return false;
       });
       RewriteExpr(expr, [&](const ExprPtr& part) -> ExprPtr {
-        if (IsMark(*part) && std::none_of(marks.begin(), marks.end(),
-                                          [&](const ExprPtr& other) { return SameExpr(other, part); })) {
+        if (IsMark(*part) &&
+            std::none_of(marks.begin(), marks.end(), [&](const ExprPtr& other) { return SameExpr(other, part); })) {
           marks.push_back(part);
         }
         return nullptr;

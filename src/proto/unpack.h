@@ -3,11 +3,11 @@
 /// \file
 /// Reads our extension messages out of an Any, however deep they nest.
 
-#include <optional>
-#include <string_view>
-
 #include <google/protobuf/any.pb.h>
 #include <google/protobuf/io/coded_stream.h>
+
+#include <optional>
+#include <string_view>
 
 #include "fleuve/plan.pb.h"
 

@@ -109,9 +109,10 @@ Result<RowsResult> Executor::CreateViewStatement(const pb::CreateView& create, c
   if (create.temporary()) {
     const bool global = create.global() || (parts.size() == 2 && EqualsIgnoreAsciiCase(parts[0], "global_temp"));
     if (parts.size() > (global ? 2u : 1u)) {
-      return Error(ErrorKind::kInvalidArgument, "TEMP_VIEW_NAME_TOO_MANY_NAME_PARTS",
-                   "CREATE TEMPORARY VIEW or the corresponding Dataset APIs only accept single-part view names, but got: " +
-                       QuoteParts(parts) + ".");
+      return Error(
+          ErrorKind::kInvalidArgument, "TEMP_VIEW_NAME_TOO_MANY_NAME_PARTS",
+          "CREATE TEMPORARY VIEW or the corresponding Dataset APIs only accept single-part view names, but got: " +
+              QuoteParts(parts) + ".");
     }
     const std::string& name = parts.back();
     const bool exists = (global ? state_.FindGlobalView(name) : state_.FindView(name)) != nullptr;
@@ -124,8 +125,8 @@ Result<RowsResult> Executor::CreateViewStatement(const pb::CreateView& create, c
     const std::string full = global ? "global_temp." + AsciiLower(name) : AsciiLower(name);
     if (exists && resolver.used_views().contains(full)) {
       return Error(ErrorKind::kInvalidArgument, "RECURSIVE_VIEW",
-                   "Recursive view " + QuoteParts(Split(full, '.')) + " detected (cycle: " + QuoteParts(Split(full, '.')) +
-                       " -> " + QuoteParts(Split(full, '.')) + ").")
+                   "Recursive view " + QuoteParts(Split(full, '.')) + " detected (cycle: " +
+                       QuoteParts(Split(full, '.')) + " -> " + QuoteParts(Split(full, '.')) + ").")
           .With("viewIdent", QuoteParts(Split(full, '.')));
     }
     auto view = std::make_shared<TemporaryView>();
@@ -156,11 +157,10 @@ Result<RowsResult> Executor::CreateViewStatement(const pb::CreateView& create, c
       return Nothing();
     }
     if (target.row->kind != catalog::TableKind::kView) {
-      return create.or_replace()
-                 ? Error(ErrorKind::kInvalidArgument, "EXPECT_VIEW_NOT_TABLE.NO_ALTERNATIVE",
-                         "The table " + QuoteParts({"spark_catalog", target.database, target.name}) +
-                             " does not support CREATE OR REPLACE VIEW.")
-                 : TableExists(target.display);
+      return create.or_replace() ? Error(ErrorKind::kInvalidArgument, "EXPECT_VIEW_NOT_TABLE.NO_ALTERNATIVE",
+                                         "The table " + QuoteParts({"spark_catalog", target.database, target.name}) +
+                                             " does not support CREATE OR REPLACE VIEW.")
+                                 : TableExists(target.display);
     }
     if (!create.or_replace()) {
       return TableExists(target.display);
@@ -189,7 +189,8 @@ Result<RowsResult> Executor::CreateViewStatement(const pb::CreateView& create, c
 Error TempViewExists(const std::vector<std::string>& parts) {
   return Error(ErrorKind::kAlreadyExists, "TEMP_TABLE_OR_VIEW_ALREADY_EXISTS",
                "Cannot create the temporary view " + QuoteParts(parts) +
-                   " because it already exists. Choose a different name, drop or replace the existing view, or add the IF "
+                   " because it already exists. Choose a different name, drop or replace the existing view, or add the "
+                   "IF "
                    "NOT EXISTS clause to tolerate pre-existing views.")
       .With("relationName", QuoteParts(parts));
 }
@@ -358,8 +359,8 @@ Result<RowsResult> Executor::AlterTable(const pb::AlterTable& alter, SessionReso
       return Nothing();
     }
     case pb::AlterTable::kDropConstraint:
-      FLEUVE_TRY(tables::DropConstraint(context, table, alter.drop_constraint().name(),
-                                        alter.drop_constraint().if_exists()));
+      FLEUVE_TRY(
+          tables::DropConstraint(context, table, alter.drop_constraint().name(), alter.drop_constraint().if_exists()));
       return Nothing();
     case pb::AlterTable::kSetLocation: {
       if (!target.row) {

@@ -45,8 +45,9 @@ Result<void> ArtifactStore::Add(const std::string& name, std::string_view bytes)
       return {};
     }
     return Error(ErrorKind::kAlreadyExists, "ARTIFACT_ALREADY_EXISTS",
-                 "The artifact " + name + " already exists. Please choose a different name for the new artifact because "
-                                          "it cannot be overwritten.")
+                 "The artifact " + name +
+                     " already exists. Please choose a different name for the new artifact because "
+                     "it cannot be overwritten.")
         .With("normalizedRemoteRelativePath", name);
   }
   fs::create_directories(fs::path(path).parent_path(), code);

@@ -43,7 +43,7 @@ Value::List DatabaseRow(const catalog::Database& database) {
 }
 
 Value::List ViewRow(const std::string& name, bool global) {
-  return {Value(name), Value(), Value(global ? Value::List{Value("global_temp")} : Value::List{}), Value(),
+  return {Value(name),        Value(),    Value(global ? Value::List{Value("global_temp")} : Value::List{}), Value(),
           Value("TEMPORARY"), Value(true)};
 }
 
@@ -53,8 +53,12 @@ Value::List TableRow(const catalog::Table& table) {
   const char* kind = table.kind == catalog::TableKind::kView      ? "VIEW"
                      : table.kind == catalog::TableKind::kManaged ? "MANAGED"
                                                                   : "EXTERNAL";
-  return {Value(table.name), Value("spark_catalog"), Value(Value::List{Value(table.database)}),
-          OptionalText(table.comment), Value(kind), Value(false)};
+  return {Value(table.name),
+          Value("spark_catalog"),
+          Value(Value::List{Value(table.database)}),
+          OptionalText(table.comment),
+          Value(kind),
+          Value(false)};
 }
 
 /// The name of a call with its separate database.
@@ -139,9 +143,9 @@ Result<RowsResult> Executor::RunCatalog(const sc::Catalog& call) {
       };
       const bool global = list.has_db_name() && EqualsIgnoreAsciiCase(list.db_name(), "global_temp");
       if (!global) {
-        FLEUVE_ASSIGN(const catalog::Database database,
-                      find_database(list.has_db_name() ? list.db_name()
-                                                       : types::QuoteIdentifier(state_.current_database())));
+        FLEUVE_ASSIGN(
+            const catalog::Database database,
+            find_database(list.has_db_name() ? list.db_name() : types::QuoteIdentifier(state_.current_database())));
         FLEUVE_ASSIGN(const auto tables, catalog.ListTables(database.name));
         for (const catalog::Table& table : tables) {
           if (matches(table.name)) {
@@ -244,7 +248,8 @@ Result<RowsResult> Executor::RunCatalog(const sc::Catalog& call) {
           FLEUVE_ASSIGN(table.schema, plan::TypeFromProto(create.schema()));
         }
       }
-      if (const std::string* path = plan::FindOption(table.options, "path"); path != nullptr && table.location.empty()) {
+      if (const std::string* path = plan::FindOption(table.options, "path");
+          path != nullptr && table.location.empty()) {
         table.location = *path;
       }
       std::erase_if(table.options, [](const auto& entry) { return EqualsIgnoreAsciiCase(entry.first, "path"); });
@@ -278,8 +283,9 @@ Result<RowsResult> Executor::RunCatalog(const sc::Catalog& call) {
     case sc::Catalog::kCacheTable:
     case sc::Catalog::kUncacheTable: {
       const bool cache = call.has_cache_table();
-      FLEUVE_ASSIGN(const std::vector<std::string> parts,
-                    sql::ParseMultipartName(cache ? call.cache_table().table_name() : call.uncache_table().table_name()));
+      FLEUVE_ASSIGN(
+          const std::vector<std::string> parts,
+          sql::ParseMultipartName(cache ? call.cache_table().table_name() : call.uncache_table().table_name()));
       FLEUVE_TRY(resolver.ResolveTable(parts, {}, false));
       state_.CacheTable(Join(parts, "."), cache);
       return NoValue();
@@ -359,8 +365,9 @@ Result<RowsResult> Executor::RunCatalog(const sc::Catalog& call) {
     case sc::Catalog::CAT_TYPE_NOT_SET:
       break;
     default:
-      return Error::Unsupported("the catalog call " +
-                                call.GetDescriptor()->FindFieldByNumber(static_cast<int>(call.cat_type_case()))->name());
+      return Error::Unsupported(
+          "the catalog call " +
+          call.GetDescriptor()->FindFieldByNumber(static_cast<int>(call.cat_type_case()))->name());
   }
   return Error(ErrorKind::kInvalidArgument, "INTERNAL_ERROR", "The catalog call is not set.");
 }

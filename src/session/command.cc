@@ -1,8 +1,8 @@
 #include "base/bytes.h"
 #include "base/ids.h"
 #include "columnar/ipc.h"
-#include "plan/analyzer.h"
 #include "fleuve/plan.pb.h"
+#include "plan/analyzer.h"
 #include "session/executor_internal.h"
 
 namespace fleuve::session {
@@ -150,10 +150,12 @@ Result<void> Executor::RunSqlCommand(const sc::SqlCommand& command) {
 
 Result<void> Executor::CreateView(const sc::CreateDataFrameViewCommand& command) {
   FLEUVE_ASSIGN(const std::vector<std::string> parts, sql::ParseMultipartName(command.name()));
-  if (parts.size() != 1 && !(command.is_global() && parts.size() == 2 && EqualsIgnoreAsciiCase(parts[0], "global_temp"))) {
-    return Error(ErrorKind::kInvalidArgument, "TEMP_VIEW_NAME_TOO_MANY_NAME_PARTS",
-                 "CREATE TEMPORARY VIEW or the corresponding Dataset APIs only accept single-part view names, but got: " +
-                     QuoteParts(parts) + ".")
+  if (parts.size() != 1 &&
+      !(command.is_global() && parts.size() == 2 && EqualsIgnoreAsciiCase(parts[0], "global_temp"))) {
+    return Error(
+               ErrorKind::kInvalidArgument, "TEMP_VIEW_NAME_TOO_MANY_NAME_PARTS",
+               "CREATE TEMPORARY VIEW or the corresponding Dataset APIs only accept single-part view names, but got: " +
+                   QuoteParts(parts) + ".")
         .With("actualName", QuoteParts(parts));
   }
   const std::string& name = parts.back();
@@ -161,10 +163,11 @@ Result<void> Executor::CreateView(const sc::CreateDataFrameViewCommand& command)
   const bool exists = (command.is_global() ? state_.FindGlobalView(name) : state_.FindView(name)) != nullptr;
   if (exists && !command.replace()) {
     const std::string shown = command.is_global() ? QuoteParts({"global_temp", name}) : QuoteParts({name});
-    return Error(ErrorKind::kAlreadyExists, "TEMP_TABLE_OR_VIEW_ALREADY_EXISTS",
-                 "Cannot create the temporary view " + shown +
-                     " because it already exists. Choose a different name, drop or replace the existing view, or add the "
-                     "IF NOT EXISTS clause to tolerate pre-existing views.")
+    return Error(
+               ErrorKind::kAlreadyExists, "TEMP_TABLE_OR_VIEW_ALREADY_EXISTS",
+               "Cannot create the temporary view " + shown +
+                   " because it already exists. Choose a different name, drop or replace the existing view, or add the "
+                   "IF NOT EXISTS clause to tolerate pre-existing views.")
         .With("relationName", shown);
   }
   if (command.is_global()) {

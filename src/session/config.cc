@@ -19,10 +19,10 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
 
 /// Spark core settings that only a new application can change.
 constexpr std::string_view kCorePrefixes[] = {
-    "spark.driver.",  "spark.executor.", "spark.memory.", "spark.jars",    "spark.submit.",
-    "spark.network.", "spark.shuffle.",  "spark.rpc.",    "spark.cores.",  "spark.dynamicAllocation.",
-    "spark.kryo",     "spark.eventLog.", "spark.ui.",     "spark.master",  "spark.serializer",
-    "spark.task.",    "spark.speculation", "spark.scheduler.", "spark.yarn.", "spark.kubernetes."};
+    "spark.driver.",  "spark.executor.",   "spark.memory.",    "spark.jars",   "spark.submit.",
+    "spark.network.", "spark.shuffle.",    "spark.rpc.",       "spark.cores.", "spark.dynamicAllocation.",
+    "spark.kryo",     "spark.eventLog.",   "spark.ui.",        "spark.master", "spark.serializer",
+    "spark.task.",    "spark.speculation", "spark.scheduler.", "spark.yarn.",  "spark.kubernetes."};
 
 bool IsCoreKey(std::string_view key) {
   return std::any_of(std::begin(kCorePrefixes), std::end(kCorePrefixes),
@@ -61,8 +61,8 @@ std::optional<std::int64_t> ParseUnits(std::string_view text,
                                        std::initializer_list<std::pair<std::string_view, std::int64_t>> units) {
   const std::string lower = AsciiLower(TrimAscii(text));
   std::size_t digits = 0;
-  while (digits < lower.size() && (std::isdigit(static_cast<unsigned char>(lower[digits])) != 0 ||
-                                   (digits == 0 && lower[digits] == '-'))) {
+  while (digits < lower.size() &&
+         (std::isdigit(static_cast<unsigned char>(lower[digits])) != 0 || (digits == 0 && lower[digits] == '-'))) {
     ++digits;
   }
   const auto number = ParseInteger(std::string_view(lower).substr(0, digits));
@@ -80,13 +80,8 @@ std::optional<std::int64_t> ParseUnits(std::string_view text,
 }
 
 std::optional<std::int64_t> ParseMilliseconds(std::string_view text) {
-  return ParseUnits(text, {{"", 1},
-                           {"ms", 1},
-                           {"s", 1000},
-                           {"m", 60000},
-                           {"min", 60000},
-                           {"h", 3600000},
-                           {"d", 86400000}});
+  return ParseUnits(text,
+                    {{"", 1}, {"ms", 1}, {"s", 1000}, {"m", 60000}, {"min", 60000}, {"h", 3600000}, {"d", 86400000}});
 }
 
 std::optional<std::int64_t> ParseBytes(std::string_view text) {
@@ -144,8 +139,8 @@ Result<std::string> Check(const ConfigKey& key, const std::string& name, const s
       return std::to_string(*parsed) + "ms";
     }
     case ConfigType::kSeconds: {
-      const auto parsed = ParseInteger(value) ? std::optional<std::int64_t>(*ParseInteger(value) * 1000)
-                                              : ParseMilliseconds(value);
+      const auto parsed =
+          ParseInteger(value) ? std::optional<std::int64_t>(*ParseInteger(value) * 1000) : ParseMilliseconds(value);
       if (!parsed) {
         return TypeMismatch(name, value, "time in s");
       }

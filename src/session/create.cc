@@ -25,9 +25,10 @@ std::vector<std::string> PartsOf(const pb::Name& name) { return {name.parts().be
 
 Result<void> Executor::MakeTable(const TableTarget& target, const NewTable& table) {
   if (table.query != nullptr && table.query->is_streaming) {
-    return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_3102",
-                 "Queries with streaming sources must be executed with writeStream.start(), or from a streaming table or flow "
-                 "definition within a Spark Declarative Pipeline.;");
+    return Error(
+        ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_3102",
+        "Queries with streaming sources must be executed with writeStream.start(), or from a streaming table or flow "
+        "definition within a Spark Declarative Pipeline.;");
   }
   if (table.provider != "delta" && !connectors::files::IsFileFormat(table.provider)) {
     return UnknownProvider(table.provider, "tables");
@@ -179,7 +180,8 @@ Result<RowsResult> Executor::CreateTable(const pb::CreateTable& create, SessionR
       return Nothing();
     }
     if (!target.is_path && create.has_like() && target.provider == "delta") {
-      return Error(ErrorKind::kAlreadyExists, "DELTA_TABLE_ALREADY_EXISTS", "Table " + target.display + " already exists.")
+      return Error(ErrorKind::kAlreadyExists, "DELTA_TABLE_ALREADY_EXISTS",
+                   "Table " + target.display + " already exists.")
           .With("tableName", target.display);
     }
     if (!target.is_path) {
@@ -193,10 +195,10 @@ Result<RowsResult> Executor::CreateTable(const pb::CreateTable& create, SessionR
     return TableExists(target.display);
   }
   NewTable table;
-  table.provider = target.is_path ? target.provider
-                                  : AsciiLower(create.has_provider()
-                                                   ? create.provider()
-                                                   : state_.config().GetOr("spark.sql.sources.default", "delta"));
+  table.provider =
+      target.is_path ? target.provider
+                     : AsciiLower(create.has_provider() ? create.provider()
+                                                        : state_.config().GetOr("spark.sql.sources.default", "delta"));
   table.location = create.location();
   table.options = ToOptions(create.options());
   if (const std::string* path = plan::FindOption(table.options, "path"); path != nullptr && table.location.empty()) {
@@ -255,7 +257,7 @@ Result<RowsResult> Executor::CreateTable(const pb::CreateTable& create, SessionR
     }
   }
   const std::string suffix = create.has_query() ? " AS SELECT" : "";
-  table.operation = (!create.replace()     ? std::string("CREATE TABLE")
+  table.operation = (!create.replace()    ? std::string("CREATE TABLE")
                      : create.or_create() ? std::string("CREATE OR REPLACE TABLE")
                                           : std::string("REPLACE TABLE")) +
                     suffix;

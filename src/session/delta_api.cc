@@ -1,11 +1,10 @@
-#include "delta/connect/base.pb.h"
-#include "delta/connect/commands.pb.h"
-#include "delta/connect/relations.pb.h"
-
 #include <algorithm>
 
 #include "base/bytes.h"
 #include "columnar/ipc.h"
+#include "delta/connect/base.pb.h"
+#include "delta/connect/commands.pb.h"
+#include "delta/connect/relations.pb.h"
 #include "fleuve/plan.pb.h"
 #include "plan/analyzer.h"
 #include "plan/proto_types.h"
@@ -115,8 +114,9 @@ class DeltaApi {
         } else {
           const auto micros = types::ParseTimestamp(restore.timestamp(), context_.config.session_zone);
           if (!micros) {
-            return Error(ErrorKind::kInvalidArgument, "DELTA_TIMESTAMP_INVALID",
-                         "The provided timestamp (" + restore.timestamp() + ") cannot be converted to a valid timestamp.")
+            return Error(
+                       ErrorKind::kInvalidArgument, "DELTA_TIMESTAMP_INVALID",
+                       "The provided timestamp (" + restore.timestamp() + ") cannot be converted to a valid timestamp.")
                 .With("expr", restore.timestamp());
           }
           when.timestamp_ms = *micros / 1000;
@@ -161,8 +161,7 @@ class DeltaApi {
   Result<void> OpenParts(const std::vector<std::string>& parts) {
     FLEUVE_ASSIGN(const TableTarget target, resolver_.Target(parts, true));
     if (target.provider != "delta") {
-      return Error(ErrorKind::kUnsupported, "DELTA_TABLE_ONLY_OPERATION",
-                   target.display + " is not a Delta table.")
+      return Error(ErrorKind::kUnsupported, "DELTA_TABLE_ONLY_OPERATION", target.display + " is not a Delta table.")
           .With("tableName", target.display);
     }
     ref_ = RefOf(target);
@@ -185,7 +184,8 @@ class DeltaApi {
     }
     FLEUVE_ASSIGN(const plan::ResolvedTable table, std::move(resolved));
     if (table.table == nullptr) {
-      return Error(ErrorKind::kInvalidArgument, "DELTA_TABLE_ONLY_OPERATION", QuoteParts(parts) + " is no Delta table.");
+      return Error(ErrorKind::kInvalidArgument, "DELTA_TABLE_ONLY_OPERATION",
+                   QuoteParts(parts) + " is no Delta table.");
     }
     return LeafOf(table.table, alias ? std::vector<std::string>{*alias} : table.qualified_name);
   }
@@ -387,10 +387,9 @@ Result<bool> Executor::DeltaCommand(const google::protobuf::Any& extension) {
     case ::delta::connect::DeltaCommand::kVacuumTable: {
       const auto& vacuum = command->vacuum_table();
       FLEUVE_TRY(api.Open(vacuum.table()));
-      FLEUVE_TRY(tables::Vacuum(api.context(), api.ref(),
-                                vacuum.has_retention_hours() ? std::optional<double>(vacuum.retention_hours())
-                                                             : std::nullopt,
-                                false));
+      FLEUVE_TRY(tables::Vacuum(
+          api.context(), api.ref(),
+          vacuum.has_retention_hours() ? std::optional<double>(vacuum.retention_hours()) : std::nullopt, false));
       return true;
     }
     case ::delta::connect::DeltaCommand::kUpgradeTableProtocol: {
@@ -404,8 +403,8 @@ Result<bool> Executor::DeltaCommand(const google::protobuf::Any& extension) {
     case ::delta::connect::DeltaCommand::kAddFeatureSupport: {
       const auto& add = command->add_feature_support();
       FLEUVE_TRY(api.Open(add.table()));
-      FLEUVE_TRY(tables::SetProperties(api.context(), api.ref(),
-                                       {{"delta.feature." + add.feature_name(), "supported"}}));
+      FLEUVE_TRY(
+          tables::SetProperties(api.context(), api.ref(), {{"delta.feature." + add.feature_name(), "supported"}}));
       return true;
     }
     case ::delta::connect::DeltaCommand::kCreateDeltaTable: {

@@ -38,8 +38,8 @@ Result<tables::TableRef> Executor::DeltaTarget(const std::vector<std::string>& p
   }
   if (target.provider != "delta") {
     return Error(ErrorKind::kUnsupported, "UNSUPPORTED_FEATURE.TABLE_OPERATION",
-                 "The feature is not supported: Table " + QuoteParts(Split(target.display, '.')) + " does not support " +
-                     what + ".")
+                 "The feature is not supported: Table " + QuoteParts(Split(target.display, '.')) +
+                     " does not support " + what + ".")
         .Family(ErrorFamily::kAnalysis);
   }
   return RefOf(target);
@@ -126,9 +126,10 @@ Result<RowsResult> Executor::Insert(const pb::Insert& insert, SessionResolver& r
   FLEUVE_ASSIGN(const std::optional<sc::Relation> filled, FillDefaults(insert, resolver));
   FLEUVE_ASSIGN(const plan::PlanPtr input, AnalyzeWith(resolver, filled ? *filled : insert.query()));
   if (input->is_streaming) {
-    return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_3102",
-                 "Queries with streaming sources must be executed with writeStream.start(), or from a streaming table or flow "
-                 "definition within a Spark Declarative Pipeline.;");
+    return Error(
+        ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_3102",
+        "Queries with streaming sources must be executed with writeStream.start(), or from a streaming table or flow "
+        "definition within a Spark Declarative Pipeline.;");
   }
   std::vector<std::pair<std::string, std::optional<Value>>> partitions;
   for (const auto& item : insert.partition().items()) {
@@ -141,13 +142,12 @@ Result<RowsResult> Executor::Insert(const pb::Insert& insert, SessionResolver& r
       const auto index = types::FieldIndex(schema, item.column());
       if (!index) {
         return Error(ErrorKind::kInvalidArgument, "NON_PARTITION_COLUMN",
-                     "PARTITION clause cannot contain the non-partition column: " + types::QuoteIdentifier(item.column()) +
-                         ".")
+                     "PARTITION clause cannot contain the non-partition column: " +
+                         types::QuoteIdentifier(item.column()) + ".")
             .With("columnName", types::QuoteIdentifier(item.column()));
       }
       // The constant in the partition column's type, computed as any other expression.
-      FLEUVE_ASSIGN(const plan::ExprPtr cast,
-                    plan::MakeCast(expr, schema.fields()[*index].type, resolver.Config()));
+      FLEUVE_ASSIGN(const plan::ExprPtr cast, plan::MakeCast(expr, schema.fields()[*index].type, resolver.Config()));
       plan::Attribute attribute;
       attribute.id = plan::NewAttributeId();
       attribute.name = item.column();
@@ -160,8 +160,8 @@ Result<RowsResult> Executor::Insert(const pb::Insert& insert, SessionResolver& r
     partitions.emplace_back(item.column(), std::move(value));
   }
   FLEUVE_TRY(InsertRows(PartsOf(insert.table()), resolver, input, [&](tables::WriteSpec* spec) {
-    spec->mode = insert.overwrite() || insert.has_replace_where() ? tables::SaveMode::kOverwrite
-                                                                  : tables::SaveMode::kAppend;
+    spec->mode =
+        insert.overwrite() || insert.has_replace_where() ? tables::SaveMode::kOverwrite : tables::SaveMode::kAppend;
     spec->match = insert.by_name() ? tables::ColumnMatch::kByName : tables::ColumnMatch::kByPosition;
     spec->options = ToOptions(insert.options());
     if (insert.schema_evolution()) {
@@ -191,8 +191,8 @@ Result<std::vector<tables::Assignment>> AssignmentsOf(const google::protobuf::Re
         return Error(ErrorKind::kInvalidArgument, "DELTA_MERGE_UNRESOLVED_EXPRESSION",
                      "Cannot resolve DEFAULT in a MERGE clause.");
       }
-      FLEUVE_ASSIGN(assignment.value,
-                    plan::AnalyzeExpression(DefaultOf(plan::SchemaOf(*target), assignment.path.back()), scope, resolver));
+      FLEUVE_ASSIGN(assignment.value, plan::AnalyzeExpression(
+                                          DefaultOf(plan::SchemaOf(*target), assignment.path.back()), scope, resolver));
     } else {
       FLEUVE_ASSIGN(assignment.value, plan::AnalyzeExpression(item.value(), scope, resolver));
     }
@@ -320,7 +320,8 @@ Result<RowsResult> Executor::MergeStatement(const pb::Merge& merge, SessionResol
   }
   FLEUVE_ASSIGN(const tables::TableRef table, DeltaTarget(parts, resolver, "MERGE INTO TABLE"));
   tables::MergeSpec spec;
-  FLEUVE_ASSIGN(spec.target, TableLeaf(parts, merge.has_alias() ? std::optional(merge.alias()) : std::nullopt, resolver));
+  FLEUVE_ASSIGN(spec.target,
+                TableLeaf(parts, merge.has_alias() ? std::optional(merge.alias()) : std::nullopt, resolver));
   FLEUVE_ASSIGN(spec.source, AnalyzeWith(resolver, merge.source()));
   const plan::PlanPtr both = BothSides(spec.target, spec.source);
   FLEUVE_ASSIGN(spec.condition, OfMerge(plan::AnalyzeExpression(merge.condition(), both, resolver)));
@@ -364,8 +365,8 @@ Result<void> Executor::MergeCommand(const sc::MergeIntoTableCommand& command) {
   const plan::PlanPtr both = BothSides(spec.target, spec.source);
   FLEUVE_ASSIGN(spec.condition, plan::AnalyzeExpression(command.merge_condition(), both, resolver));
   spec.schema_evolution = command.with_schema_evolution();
-  const auto clauses = [&](const google::protobuf::RepeatedPtrField<sc::Expression>& actions, const plan::PlanPtr& scope,
-                           std::vector<tables::MergeClause>* out) -> Result<void> {
+  const auto clauses = [&](const google::protobuf::RepeatedPtrField<sc::Expression>& actions,
+                           const plan::PlanPtr& scope, std::vector<tables::MergeClause>* out) -> Result<void> {
     for (const sc::Expression& action : actions) {
       if (!action.has_merge_action()) {
         return Error(ErrorKind::kInvalidArgument, "INTERNAL_ERROR", "A merge action is expected.");
@@ -399,7 +400,8 @@ Result<void> Executor::MergeCommand(const sc::MergeIntoTableCommand& command) {
       for (const auto& item : merge.assignments()) {
         tables::Assignment assignment;
         if (item.key().has_unresolved_attribute()) {
-          FLEUVE_ASSIGN(assignment.path, sql::ParseMultipartName(item.key().unresolved_attribute().unparsed_identifier()));
+          FLEUVE_ASSIGN(assignment.path,
+                        sql::ParseMultipartName(item.key().unresolved_attribute().unparsed_identifier()));
         } else if (item.key().has_expression_string()) {
           FLEUVE_ASSIGN(assignment.path, sql::ParseMultipartName(item.key().expression_string().expression()));
         } else {

@@ -1,7 +1,6 @@
-#include "session/expr_sql_internal.h"
-
 #include "base/bytes.h"
 #include "base/json.h"
+#include "session/expr_sql_internal.h"
 #include "types/value.h"
 
 namespace fleuve::session {
@@ -38,7 +37,8 @@ Result<std::string> LiteralSql(const Expr& literal) {
     case TypeKind::kDouble:
       return "CAST('" + JavaDoubleToString(value.real()) + "' AS " + literal.type.Sql() + ")";
     case TypeKind::kDecimal:
-      return "CAST('" + types::DecimalToString(value.decimal(), literal.type.scale()) + "' AS " + literal.type.Sql() + ")";
+      return "CAST('" + types::DecimalToString(value.decimal(), literal.type.scale()) + "' AS " + literal.type.Sql() +
+             ")";
     case TypeKind::kString:
     case TypeKind::kChar:
     case TypeKind::kVarchar:

@@ -1,5 +1,4 @@
 #include "session/listener_bus_internal.h"
-
 #include "spark/connect/base.pb.h"
 
 namespace fleuve::session {

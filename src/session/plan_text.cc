@@ -1,11 +1,10 @@
-#include "session/plan_text_internal.h"
-
 #include <map>
 #include <vector>
 
 #include "base/bytes.h"
 #include "columnar/ipc.h"
 #include "plan/scan.h"
+#include "session/plan_text_internal.h"
 
 namespace fleuve::session {
 
@@ -158,8 +157,8 @@ class Printer {
       case PlanKind::kRows:
         return "LocalRelation " + Output(node) + (normalized_ ? " " + ContentHash(node) : "");
       case PlanKind::kRange:
-        return "Range (" + std::to_string(node.range.start) + ", " + std::to_string(node.range.end) + ", step=" +
-               std::to_string(node.range.step) + ")" + (normalized_ ? " " + Output(node) : "");
+        return "Range (" + std::to_string(node.range.start) + ", " + std::to_string(node.range.end) +
+               ", step=" + std::to_string(node.range.step) + ")" + (normalized_ ? " " + Output(node) : "");
       case PlanKind::kTable:
         return "Relation " + node.table->name() + Output(node) + " " + node.table->provider();
       case PlanKind::kFileScan:
@@ -228,8 +227,8 @@ class Printer {
 std::string PlanText(const PlanPtr& plan, bool normalized) { return Printer(normalized).Tree(plan); }
 
 std::string ExplainText(const PlanPtr& analyzed, const PlanPtr& prepared, const std::string& mode) {
-  const std::string physical =
-      prepared == nullptr ? "No physical plan: a streaming plan is planned batch by batch.\n" : PlanText(prepared, false);
+  const std::string physical = prepared == nullptr ? "No physical plan: a streaming plan is planned batch by batch.\n"
+                                                   : PlanText(prepared, false);
   if (mode == "extended" || mode == "cost" || mode == "codegen") {
     const std::string logical = PlanText(analyzed, false);
     return "== Parsed Logical Plan ==\n" + logical + "\n== Analyzed Logical Plan ==\n" + logical +

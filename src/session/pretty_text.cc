@@ -1,10 +1,9 @@
-#include "session/pretty_text_internal.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 
 #include "base/json.h"
+#include "session/pretty_text_internal.h"
 
 namespace fleuve::session {
 
@@ -16,8 +15,9 @@ namespace {
 
 std::string Padded(std::uint64_t number, int width) {
   std::string text = std::to_string(number);
-  return text.size() < static_cast<std::size_t>(width) ? std::string(static_cast<std::size_t>(width) - text.size(), '0') + text
-                                                       : text;
+  return text.size() < static_cast<std::size_t>(width)
+             ? std::string(static_cast<std::size_t>(width) - text.size(), '0') + text
+             : text;
 }
 
 /// INTERVAL '1 02:03:04.5' DAY TO SECOND, from `start` to `end` (0 day .. 3 second).
@@ -124,9 +124,9 @@ Character CharacterAt(std::string_view text, std::size_t at) {
 
 /// The ranges that Spark counts as full width.
 bool IsWide(std::uint32_t code) {
-  return (code >= 0x1100 && code <= 0x115F) || (code >= 0x2E80 && code <= 0xA4CF) || (code >= 0xAC00 && code <= 0xD7A3) ||
-         (code >= 0xF900 && code <= 0xFAFF) || (code >= 0xFE30 && code <= 0xFE6F) || (code >= 0xFF00 && code <= 0xFF60) ||
-         (code >= 0xFFE0 && code <= 0xFFE6);
+  return (code >= 0x1100 && code <= 0x115F) || (code >= 0x2E80 && code <= 0xA4CF) ||
+         (code >= 0xAC00 && code <= 0xD7A3) || (code >= 0xF900 && code <= 0xFAFF) ||
+         (code >= 0xFE30 && code <= 0xFE6F) || (code >= 0xFF00 && code <= 0xFF60) || (code >= 0xFFE0 && code <= 0xFFE6);
 }
 
 /// UTF-16 units, as Java counts a string's length.
@@ -154,14 +154,29 @@ std::string EscapeMeta(const std::string& text) {
   std::string out;
   for (const char c : text) {
     switch (c) {
-      case '\n': out += "\\n"; break;
-      case '\r': out += "\\r"; break;
-      case '\t': out += "\\t"; break;
-      case '\f': out += "\\f"; break;
-      case '\b': out += "\\b"; break;
-      case '\v': out += "\\v"; break;
-      case '\a': out += "\\a"; break;
-      default: out += c;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
+      case '\f':
+        out += "\\f";
+        break;
+      case '\b':
+        out += "\\b";
+        break;
+      case '\v':
+        out += "\\v";
+        break;
+      case '\a':
+        out += "\\a";
+        break;
+      default:
+        out += c;
     }
   }
   return out;
@@ -346,12 +361,23 @@ std::string HtmlString(const std::vector<std::string>& names, const std::vector<
     std::string out;
     for (const char c : text) {
       switch (c) {
-        case '<': out += "&lt;"; break;
-        case '>': out += "&gt;"; break;
-        case '&': out += "&amp;"; break;
-        case '"': out += "&quot;"; break;
-        case '\'': out += "&#39;"; break;
-        default: out += c;
+        case '<':
+          out += "&lt;";
+          break;
+        case '>':
+          out += "&gt;";
+          break;
+        case '&':
+          out += "&amp;";
+          break;
+        case '"':
+          out += "&quot;";
+          break;
+        case '\'':
+          out += "&#39;";
+          break;
+        default:
+          out += c;
       }
     }
     return out;

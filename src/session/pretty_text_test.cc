@@ -1,6 +1,6 @@
-#include "session/pretty_text_internal.h"
-
 #include <gtest/gtest.h>
+
+#include "session/pretty_text_internal.h"
 
 namespace fleuve::session {
 namespace {
@@ -10,7 +10,8 @@ using types::Value;
 
 TEST(PrettyTextTest, TablesAsShowPrintsThem) {
   const std::vector<std::string> names = {"id", "name"};
-  const std::vector<std::vector<std::string>> cells = {{"1", "a longer text than twenty"}, {"22", "b\nc"}, {"3", "日本"}};
+  const std::vector<std::vector<std::string>> cells = {
+      {"1", "a longer text than twenty"}, {"22", "b\nc"}, {"3", "日本"}};
   EXPECT_EQ(ShowString(names, cells, 20, 20, false),
             "+---+--------------------+\n"
             "| id|                name|\n"

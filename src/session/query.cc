@@ -22,9 +22,10 @@ namespace {
 constexpr const char* kSparkVersion = "4.1.1";
 
 Error StreamingNeedsWriter() {
-  return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_3102",
-               "Queries with streaming sources must be executed with writeStream.start(), or from a streaming table or flow "
-               "definition within a Spark Declarative Pipeline.;");
+  return Error(
+      ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_3102",
+      "Queries with streaming sources must be executed with writeStream.start(), or from a streaming table or flow "
+      "definition within a Spark Declarative Pipeline.;");
 }
 
 std::vector<plan::Attribute> VisibleOutput(const plan::LogicalPlan& plan) {
@@ -131,7 +132,8 @@ Result<void> Executor::StreamPlan(const plan::PlanPtr& plan) {
   options.token = token_;
   options.observer = std::make_shared<engine::RunObserver>();
   options.session_zone = config.session_zone;
-  if (const std::int64_t rows = state_.config().GetInt("spark.sql.execution.arrow.maxRecordsPerBatch", 10000); rows > 0) {
+  if (const std::int64_t rows = state_.config().GetInt("spark.sql.execution.arrow.maxRecordsPerBatch", 10000);
+      rows > 0) {
     options.batch_rows = rows;
   }
   FLEUVE_ASSIGN(auto reader, engine->Execute(prepared, options));

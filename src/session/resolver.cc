@@ -1,5 +1,3 @@
-#include "session/resolver_internal.h"
-
 #include <charconv>
 
 #include "base/bytes.h"
@@ -8,6 +6,7 @@
 #include "connectors/files/file_table.h"
 #include "connectors/sink.h"
 #include "plan/analyzer.h"
+#include "session/resolver_internal.h"
 #include "spark/connect/relations.pb.h"
 #include "tables/change_feed.h"
 
@@ -62,8 +61,8 @@ void SplitPathVersion(std::string* path, Options* options) {
     return;
   }
   const std::string suffix = path->substr(at + 1);
-  const bool version = suffix.size() > 1 && suffix[0] == 'v' &&
-                       suffix.find_first_not_of("0123456789", 1) == std::string::npos;
+  const bool version =
+      suffix.size() > 1 && suffix[0] == 'v' && suffix.find_first_not_of("0123456789", 1) == std::string::npos;
   const bool time = suffix.size() == 17 && suffix.find_first_not_of("0123456789") == std::string::npos;
   if (version) {
     (*options)["versionAsOf"] = suffix.substr(1);
@@ -79,8 +78,9 @@ void SplitPathVersion(std::string* path, Options* options) {
 
 Error SourceNotFound(const std::string& format) {
   return Error(ErrorKind::kNotFound, "DATA_SOURCE_NOT_FOUND",
-               "Failed to find the data source: " + format + ". Make sure the provider name is correct and the package "
-                                                             "is properly registered and compatible with your Spark version.")
+               "Failed to find the data source: " + format +
+                   ". Make sure the provider name is correct and the package "
+                   "is properly registered and compatible with your Spark version.")
       .With("provider", format);
 }
 
@@ -164,8 +164,8 @@ Result<TableTarget> SessionResolver::Target(const std::vector<std::string>& part
       if (must_exist) {
         return TableNotFound(parts);
       }
-      return Error(ErrorKind::kNotFound, "CATALOG_NOT_FOUND", "The catalog " + types::QuoteIdentifier(rest[0]) +
-                                                                  " not found.")
+      return Error(ErrorKind::kNotFound, "CATALOG_NOT_FOUND",
+                   "The catalog " + types::QuoteIdentifier(rest[0]) + " not found.")
           .With("catalogName", types::QuoteIdentifier(rest[0]));
     }
     rest.erase(rest.begin());
@@ -215,9 +215,9 @@ Result<plan::PlanPtr> SessionResolver::ExpandView(const std::string& name, const
   }
   if (visible.size() != schema.fields().size()) {
     return Error(ErrorKind::kInvalidArgument, "INCOMPATIBLE_VIEW_SCHEMA_CHANGE",
-                 "The SQL query of view " + name +
-                     " has an incompatible schema change: it gives " + std::to_string(visible.size()) +
-                     " columns instead of " + std::to_string(schema.fields().size()) + ".");
+                 "The SQL query of view " + name + " has an incompatible schema change: it gives " +
+                     std::to_string(visible.size()) + " columns instead of " + std::to_string(schema.fields().size()) +
+                     ".");
   }
   std::vector<plan::ExprPtr> exprs;
   std::vector<plan::Attribute> output;
@@ -271,8 +271,7 @@ Result<ResolvedTable> SessionResolver::OpenStream(const std::string& format, con
   connectors::SourceProvider* provider = state_.services().connectors->source(request.format);
   if (provider == nullptr) {
     if (state_.services().connectors->sink(request.format) != nullptr) {
-      return Error(ErrorKind::kUnsupported, "",
-                   "Data source " + format + " does not support streamed reading")
+      return Error(ErrorKind::kUnsupported, "", "Data source " + format + " does not support streamed reading")
           .Family(ErrorFamily::kUnsupportedOperation);
     }
     if (request.format == "kafka" || request.format == "socket" || request.format == "kinesis") {
@@ -411,8 +410,9 @@ Result<ResolvedTable> SessionResolver::ResolveTable(const std::vector<std::strin
     }
     if (is_streaming && !resolved.view_plan->is_streaming) {
       return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1008",
-                   Join(parts, ".") + " is not a temp view of streaming logical plan, please use batch API such as "
-                                      "`DataFrameReader.table` to read it.")
+                   Join(parts, ".") +
+                       " is not a temp view of streaming logical plan, please use batch API such as "
+                       "`DataFrameReader.table` to read it.")
           .Family(ErrorFamily::kAnalysis);
     }
     resolved.qualified_name = parts;
@@ -433,8 +433,7 @@ Result<ResolvedTable> SessionResolver::ResolveTable(const std::vector<std::strin
         if (!location.store->Head(location.path).ok()) {
           return Error(ErrorKind::kNotFound, "PATH_NOT_FOUND", "Path does not exist: " + path + ".").With("path", path);
         }
-        return Error(ErrorKind::kNotFound, "DELTA_TABLE_NOT_FOUND",
-                     "Delta table `" + path + "` doesn't exist.")
+        return Error(ErrorKind::kNotFound, "DELTA_TABLE_NOT_FOUND", "Delta table `" + path + "` doesn't exist.")
             .With("tableName", "`" + path + "`");
       }
       return OpenDelta(location, "delta.`" + path + "`", all, {"spark_catalog", "delta", path});
@@ -449,8 +448,9 @@ Result<ResolvedTable> SessionResolver::ResolveTable(const std::vector<std::strin
   if (row.kind == catalog::TableKind::kView) {
     if (is_streaming) {
       return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1018",
-                   QuoteParts(full) + " is a permanent view, which is not supported by streaming reading API such as "
-                                      "`DataStreamReader.table` yet.")
+                   QuoteParts(full) +
+                       " is a permanent view, which is not supported by streaming reading API such as "
+                       "`DataStreamReader.table` yet.")
           .Family(ErrorFamily::kAnalysis);
     }
     ResolvedTable resolved;
@@ -499,7 +499,8 @@ Result<ResolvedTable> SessionResolver::ResolveTable(const std::vector<std::strin
 Result<ResolvedTable> SessionResolver::ResolveDataSource(const std::string& format,
                                                          const std::optional<types::Schema>& schema,
                                                          const Options& options, const std::vector<std::string>& paths,
-                                                         const std::vector<std::string>& predicates, bool is_streaming) {
+                                                         const std::vector<std::string>& predicates,
+                                                         bool is_streaming) {
   const std::string name =
       AsciiLower(format.empty() ? state_.config().GetOr("spark.sql.sources.default", "delta") : format);
   if (!predicates.empty()) {
@@ -636,9 +637,9 @@ Result<std::optional<plan::SqlFunction>> SessionResolver::ResolveFunction(const 
 }
 
 Result<std::optional<plan::SessionVariable>> SessionResolver::ResolveVariable(const std::vector<std::string>& parts) {
-  const bool qualified = parts.size() == 1 || (parts.size() == 2 && EqualsIgnoreAsciiCase(parts[0], "session")) ||
-                         (parts.size() == 3 && EqualsIgnoreAsciiCase(parts[0], "system") &&
-                          EqualsIgnoreAsciiCase(parts[1], "session"));
+  const bool qualified =
+      parts.size() == 1 || (parts.size() == 2 && EqualsIgnoreAsciiCase(parts[0], "session")) ||
+      (parts.size() == 3 && EqualsIgnoreAsciiCase(parts[0], "system") && EqualsIgnoreAsciiCase(parts[1], "session"));
   if (!qualified && parts.size() == 2) {
     // A column of the row that a FOR loop of a script is at.
     return state_.FindVariable(parts[0] + "." + parts[1]);
@@ -658,10 +659,11 @@ Result<std::shared_ptr<const plan::TableSource>> RefreshTable(SessionState& stat
     return table;
   }
   if (!latest->schema().EqualsIgnoringNullability(delta_table->schema())) {
-    return Error(ErrorKind::kInvalidArgument, "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
-                 "The schema of your Delta table " + delta_table->name() +
-                     " has changed in an incompatible way since your DataFrame or DeltaTable object was created. Please "
-                     "redefine your DataFrame or DeltaTable object.")
+    return Error(
+               ErrorKind::kInvalidArgument, "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
+               "The schema of your Delta table " + delta_table->name() +
+                   " has changed in an incompatible way since your DataFrame or DeltaTable object was created. Please "
+                   "redefine your DataFrame or DeltaTable object.")
         .With("schemaDiff", latest->schema().SimpleString());
   }
   return std::shared_ptr<const plan::TableSource>(std::make_shared<delta::DeltaTable>(latest, delta_table->name()));

@@ -81,7 +81,8 @@ class SessionResolver final : public plan::Resolver {
   /// A view that only this analysis sees (DataFrame arguments of a SQL command).
   void AddLocalView(const std::string& name, plan::PlanPtr plan);
 
-  /// Splits and checks a table name; the row is set where the catalog has it. \param must_exist  TABLE_OR_VIEW_NOT_FOUND.
+  /// Splits and checks a table name; the row is set where the catalog has it. \param must_exist
+  /// TABLE_OR_VIEW_NOT_FOUND.
   Result<TableTarget> Target(const std::vector<std::string>& parts, bool must_exist);
   /// The temporary view of this name (local or `global_temp`), or null.
   TemporaryViewPtr FindTemporaryView(const std::vector<std::string>& parts);

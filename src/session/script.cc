@@ -1,5 +1,3 @@
-#include "session/script_internal.h"
-
 #include <optional>
 #include <set>
 
@@ -8,6 +6,7 @@
 #include "plan/analyzer.h"
 #include "plan/coercion.h"
 #include "plan/proto_types.h"
+#include "session/script_internal.h"
 #include "session/session_state_internal.h"
 #include "session/statement_internal.h"
 
@@ -36,8 +35,9 @@ class ScriptRunner {
     FLEUVE_ASSIGN(const Flow flow, Block(script));
     if (flow.kind != Flow::Kind::kNext) {
       return Error(ErrorKind::kInvalidArgument, "INVALID_LABEL_USAGE.DOES_NOT_EXIST",
-                   "The usage of the label " + flow.label + " is invalid. Label was used in a statement, but it does not "
-                   "belong to any surrounding block.")
+                   "The usage of the label " + flow.label +
+                       " is invalid. Label was used in a statement, but it does not "
+                       "belong to any surrounding block.")
           .With("labelName", flow.label);
     }
     return result_ ? *std::move(result_) : Nothing();

@@ -51,8 +51,8 @@ class Session : public std::enable_shared_from_this<Session> {
   Config& config() { return config_; }
   ArtifactStore& artifacts() { return artifacts_; }
 
-  /// Runs a plan, a query or a command, and puts what it gives into `operation->sink`. Blocks; takes a big stack itself.
-  /// Errors are the ones that the client shall see.
+  /// Runs a plan, a query or a command, and puts what it gives into `operation->sink`. Blocks; takes a big stack
+  /// itself. Errors are the ones that the client shall see.
   Result<Completion> Execute(const spark::connect::Plan& plan, const OperationPtr& operation);
   /// Every variant of AnalyzePlan; identifiers of the response are left to the caller. Takes a big stack itself.
   Result<void> Analyze(const spark::connect::AnalyzePlanRequest& request,

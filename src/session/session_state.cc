@@ -1,7 +1,6 @@
-#include "session/session_state_internal.h"
-
 #include "base/bytes.h"
 #include "session/listener_bus_internal.h"
+#include "session/session_state_internal.h"
 
 namespace fleuve::session {
 

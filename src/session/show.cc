@@ -174,10 +174,11 @@ Result<RowsResult> Executor::ShowStatement(const pb::Show& show, SessionResolver
       FLEUVE_ASSIGN(const auto properties, PropertiesOf(state_, target));
       if (show.has_property_key()) {
         const auto found = properties.find(show.property_key());
-        result.rows.push_back({Value(show.property_key()),
-                               Value(found != properties.end()
-                                         ? found->second
-                                         : "Table " + target.display + " does not have property: " + show.property_key())});
+        result.rows.push_back(
+            {Value(show.property_key()),
+             Value(found != properties.end()
+                       ? found->second
+                       : "Table " + target.display + " does not have property: " + show.property_key())});
         return result;
       }
       for (const auto& [key, value] : properties) {
@@ -194,8 +195,8 @@ Result<RowsResult> Executor::ShowStatement(const pb::Show& show, SessionResolver
         for (const StructField& field : plan::SchemaOf(*view.view_plan).fields()) {
           names.push_back("  " + types::QuoteIfNeeded(field.name));
         }
-        result.rows.push_back({Value("CREATE VIEW " + target.database + "." + target.name + " (\n" + Join(names, ",\n") +
-                                     ")\nAS " + target.row->view_text + "\n")});
+        result.rows.push_back({Value("CREATE VIEW " + target.database + "." + target.name + " (\n" +
+                                     Join(names, ",\n") + ")\nAS " + target.row->view_text + "\n")});
         return result;
       }
       FLEUVE_ASSIGN(const plan::ResolvedTable table, resolver.ResolveTable(table_parts, {}, false));
@@ -210,8 +211,8 @@ Result<RowsResult> Executor::ShowStatement(const pb::Show& show, SessionResolver
         }
         columns.push_back(std::move(line));
       }
-      std::string text = "CREATE TABLE " + target.display + " (\n" + Join(columns, ",\n") + ")\nUSING " + target.provider +
-                         "\n";
+      std::string text =
+          "CREATE TABLE " + target.display + " (\n" + Join(columns, ",\n") + ")\nUSING " + target.provider + "\n";
       std::vector<std::string> partitions = target.row ? target.row->partition_columns : std::vector<std::string>();
       std::string comment = target.row ? target.row->comment : "";
       if (const auto delta = std::dynamic_pointer_cast<const delta::DeltaTable>(table.table); delta != nullptr) {
@@ -269,8 +270,9 @@ Result<RowsResult> Executor::ShowStatement(const pb::Show& show, SessionResolver
         std::sort(names.begin(), names.end());
       }
       for (const std::string& name : names) {
-        const bool wanted = show.has_function() ? EqualsIgnoreAsciiCase(name, show.function().parts(show.function().parts_size() - 1))
-                                                : matches(name);
+        const bool wanted = show.has_function()
+                                ? EqualsIgnoreAsciiCase(name, show.function().parts(show.function().parts_size() - 1))
+                                : matches(name);
         if (wanted) {
           result.rows.push_back({Value(name)});
         }
@@ -357,8 +359,8 @@ Result<RowsResult> Executor::Describe(const pb::DescribeTable& describe, Session
     const StructField& field = schema.fields()[*index];
     const Json* comment = field.metadata.Find("comment");
     RowsResult result;
-    result.schema = DataType::Struct(
-        {{"info_name", DataType::String(), false, {}}, {"info_value", DataType::String(), false, {}}});
+    result.schema =
+        DataType::Struct({{"info_name", DataType::String(), false, {}}, {"info_value", DataType::String(), false, {}}});
     result.rows = {{Value("col_name"), Value(field.name)},
                    {Value("data_type"), Value(field.type.SimpleString())},
                    {Value("comment"), Value(comment == nullptr ? "NULL" : comment->AsString())}};

@@ -26,8 +26,9 @@ types::Schema TextColumns(const std::vector<std::string>& names) {
 namespace {
 
 RowsResult ConfigRows(std::vector<Value::List> rows) {
-  return RowsResult{DataType::Struct({{"key", DataType::String(), false, {}}, {"value", DataType::String(), false, {}}}),
-                    std::move(rows)};
+  return RowsResult{
+      DataType::Struct({{"key", DataType::String(), false, {}}, {"value", DataType::String(), false, {}}}),
+      std::move(rows)};
 }
 
 Result<RowsResult> SetConfigStatement(const pb::SetConfig& set, Config& config) {
@@ -81,8 +82,9 @@ Result<RowsResult> UseStatement(const pb::UseDatabase& use, SessionState& state)
   if (use.is_catalog()) {
     if (parts.size() != 1 || !EqualsIgnoreAsciiCase(parts[0], "spark_catalog")) {
       return Error(ErrorKind::kNotFound, "CATALOG_NOT_FOUND",
-                   "The catalog " + QuoteParts(parts) + " not found. Consider to set the SQL config \"spark.sql.catalog." +
-                       Join(parts, ".") + "\" to a catalog plugin.")
+                   "The catalog " + QuoteParts(parts) +
+                       " not found. Consider to set the SQL config \"spark.sql.catalog." + Join(parts, ".") +
+                       "\" to a catalog plugin.")
           .With("catalogName", QuoteParts(parts));
     }
     return Nothing();

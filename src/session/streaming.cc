@@ -65,8 +65,8 @@ Result<void> Executor::StartStream(const sc::WriteStreamOperationStart& start) {
   FLEUVE_ASSIGN(request.trigger, TriggerOf(start));
   connectors::SinkSpec& sink = request.sink;
   FLEUVE_ASSIGN(sink.output_mode, stream::ParseOutputMode(start.output_mode()));
-  sink.format = AsciiLower(start.format().empty() ? state_.config().GetOr("spark.sql.sources.default", "delta")
-                                                  : start.format());
+  sink.format =
+      AsciiLower(start.format().empty() ? state_.config().GetOr("spark.sql.sources.default", "delta") : start.format());
   sink.options = OptionsOf(start.options());
   sink.partition_by.assign(start.partitioning_column_names().begin(), start.partitioning_column_names().end());
   sink.cluster_by.assign(start.clustering_column_names().begin(), start.clustering_column_names().end());
@@ -74,7 +74,8 @@ Result<void> Executor::StartStream(const sc::WriteStreamOperationStart& start) {
   if (!sink.path.empty() && plan::FindOption(sink.options, "path") != nullptr &&
       state_.config().GetOr("spark.sql.legacy.pathOptionBehavior.enabled", "false") != "true") {
     return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1188",
-                 "There is a 'path' option set and start() is called with a path parameter. Either remove the path option, "
+                 "There is a 'path' option set and start() is called with a path parameter. Either remove the path "
+                 "option, "
                  "or call start() without the parameter. To ignore this check, set "
                  "'spark.sql.legacy.pathOptionBehavior.enabled' to 'true'.")
         .Family(ErrorFamily::kAnalysis);
@@ -105,8 +106,9 @@ Result<void> Executor::StartStream(const sc::WriteStreamOperationStart& start) {
     }
     return Executor(alive->state(), nullptr).ShowText(plan, rows, truncate, false);
   };
-  request.refresh_table = [session](const std::shared_ptr<const plan::TableSource>& table)
-      -> Result<std::shared_ptr<const plan::TableSource>> {
+  request.refresh_table =
+      [session](
+          const std::shared_ptr<const plan::TableSource>& table) -> Result<std::shared_ptr<const plan::TableSource>> {
     const auto alive = session.lock();
     if (alive == nullptr) {
       return Error::Cancelled("the session has ended");
@@ -171,10 +173,10 @@ Result<void> Executor::StartStream(const sc::WriteStreamOperationStart& start) {
 Result<void> Executor::QueryCommand(const sc::StreamingQueryCommand& command) {
   const std::string& id = command.query_id().id();
   const std::string& run_id = command.query_id().run_id();
-  const stream::QueryPtr query =
-      state_.services().queries->Find(state_.session().key().ToString(), id, run_id);
+  const stream::QueryPtr query = state_.services().queries->Find(state_.session().key().ToString(), id, run_id);
   if (query == nullptr) {
-    return Error(ErrorKind::kNotFound, "", "Streaming query " + id + " is not found").Family(ErrorFamily::kIllegalArgument);
+    return Error(ErrorKind::kNotFound, "", "Streaming query " + id + " is not found")
+        .Family(ErrorFamily::kIllegalArgument);
   }
   sc::ExecutePlanResponse message;
   auto* result = message.mutable_streaming_query_command_result();
@@ -240,7 +242,8 @@ Result<void> Executor::ManagerCommand(const sc::StreamingQueryManagerCommand& co
   const std::string key = state_.session().key().ToString();
   sc::ExecutePlanResponse message;
   auto* result = message.mutable_streaming_query_manager_command_result();
-  const auto fill = [](const stream::Query& query, sc::StreamingQueryManagerCommandResult::StreamingQueryInstance* out) {
+  const auto fill = [](const stream::Query& query,
+                       sc::StreamingQueryManagerCommandResult::StreamingQueryInstance* out) {
     FillId(query, out->mutable_id());
     if (query.name()) {
       out->set_name(*query.name());
@@ -260,10 +263,10 @@ Result<void> Executor::ManagerCommand(const sc::StreamingQueryManagerCommand& co
       break;
     case sc::StreamingQueryManagerCommand::kAwaitAnyTermination: {
       const auto& wait = command.await_any_termination();
-      FLEUVE_ASSIGN(const bool ended,
-                    queries.AwaitAny(key,
-                                     wait.has_timeout_ms() ? std::optional<std::int64_t>(wait.timeout_ms()) : std::nullopt,
-                                     token_));
+      FLEUVE_ASSIGN(
+          const bool ended,
+          queries.AwaitAny(key, wait.has_timeout_ms() ? std::optional<std::int64_t>(wait.timeout_ms()) : std::nullopt,
+                           token_));
       result->mutable_await_any_termination()->set_terminated(ended);
       break;
     }

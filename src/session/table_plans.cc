@@ -1,7 +1,6 @@
-#include "session/table_plans_internal.h"
-
 #include "base/bytes.h"
 #include "plan/coercion.h"
+#include "session/table_plans_internal.h"
 
 namespace fleuve::session {
 
@@ -52,7 +51,8 @@ Result<plan::PlanPtr> FitColumns(const plan::PlanPtr& input, const types::Schema
   if (visible.size() != fields.size()) {
     const bool more = visible.size() > fields.size();
     return Error(ErrorKind::kInvalidArgument,
-                 std::string("INSERT_COLUMN_ARITY_MISMATCH.") + (more ? "TOO_MANY_DATA_COLUMNS" : "NOT_ENOUGH_DATA_COLUMNS"),
+                 std::string("INSERT_COLUMN_ARITY_MISMATCH.") +
+                     (more ? "TOO_MANY_DATA_COLUMNS" : "NOT_ENOUGH_DATA_COLUMNS"),
                  "Cannot write to " + QuoteParts(Split(table, '.')) + ", the reason is " +
                      (more ? "too many" : "not enough") + " data columns.")
         .With("tableName", QuoteParts(Split(table, '.')));
@@ -115,16 +115,18 @@ tables::TableRef RefOf(const TableTarget& target) {
 }
 
 Error UnknownProvider(const std::string& format, const std::string& what) {
-  for (const char* known : {"orc", "avro", "xml", "kafka", "jdbc", "socket", "console", "memory", "rate", "rate-micro-batch",
-                            "cloudfiles", "text", "csv", "json", "parquet", "binaryfile", "hive", "delta"}) {
+  for (const char* known :
+       {"orc", "avro", "xml", "kafka", "jdbc", "socket", "console", "memory", "rate", "rate-micro-batch", "cloudfiles",
+        "text", "csv", "json", "parquet", "binaryfile", "hive", "delta"}) {
     if (format == known) {
       return Error::Unsupported(what + " of the format " + format);
     }
   }
-  return Error(ErrorKind::kNotFound, "DATA_SOURCE_NOT_FOUND",
-               "Failed to find the data source: " + format +
-                   ". Make sure the provider name is correct and the package is properly registered and compatible with "
-                   "your Spark version.")
+  return Error(
+             ErrorKind::kNotFound, "DATA_SOURCE_NOT_FOUND",
+             "Failed to find the data source: " + format +
+                 ". Make sure the provider name is correct and the package is properly registered and compatible with "
+                 "your Spark version.")
       .With("provider", format);
 }
 

@@ -20,8 +20,9 @@ namespace {
 
 Error VariableNotFound(const std::vector<std::string>& parts) {
   return Error(ErrorKind::kNotFound, "VARIABLE_NOT_FOUND",
-               "The variable " + QuoteParts(parts) + " cannot be found. Verify the spelling and correctness of the schema "
-                                                     "and catalog.")
+               "The variable " + QuoteParts(parts) +
+                   " cannot be found. Verify the spelling and correctness of the schema "
+                   "and catalog.")
       .With("variableName", QuoteParts(parts));
 }
 
@@ -72,8 +73,8 @@ Result<RowsResult> Executor::VariableStatement(const pb::Command& command, Sessi
     if (type == variable.type || value.is_null()) {
       variable.value = value;
     } else {
-      FLEUVE_ASSIGN(const plan::ExprPtr cast,
-                    plan::MakeCast(plan::MakeLiteral(value, type), variable.type, plan::CastMode::kAnsi, resolver.Config()));
+      FLEUVE_ASSIGN(const plan::ExprPtr cast, plan::MakeCast(plan::MakeLiteral(value, type), variable.type,
+                                                             plan::CastMode::kAnsi, resolver.Config()));
       plan::Attribute attribute;
       attribute.id = plan::NewAttributeId();
       attribute.name = "value";
@@ -104,7 +105,8 @@ Result<RowsResult> Executor::VariableStatement(const pb::Command& command, Sessi
         if (state_.FindVariable(parts.back()) && !declare.or_replace()) {
           return Error(ErrorKind::kAlreadyExists, "VARIABLE_ALREADY_EXISTS",
                        "Cannot create the variable " + QuoteParts(parts) +
-                           " because it already exists. Choose a different name, or drop or replace the existing variable.")
+                           " because it already exists. Choose a different name, or drop or replace the existing "
+                           "variable.")
               .With("variableName", QuoteParts(parts));
         }
         plan::SessionVariable variable;
@@ -128,8 +130,8 @@ Result<RowsResult> Executor::VariableStatement(const pb::Command& command, Sessi
         if (schema.fields().size() != static_cast<std::size_t>(set.targets_size())) {
           return Error(ErrorKind::kInvalidArgument, "ASSIGNMENT_ARITY_MISMATCH",
                        "The number of columns or variables assigned or aliased: " + std::to_string(set.targets_size()) +
-                           " does not match the number of source expressions: " + std::to_string(schema.fields().size()) +
-                           ".")
+                           " does not match the number of source expressions: " +
+                           std::to_string(schema.fields().size()) + ".")
               .With("numTarget", std::to_string(set.targets_size()))
               .With("numExpr", std::to_string(schema.fields().size()));
         }
@@ -140,8 +142,8 @@ Result<RowsResult> Executor::VariableStatement(const pb::Command& command, Sessi
         }
         for (int i = 0; i < set.targets_size(); ++i) {
           const auto column = static_cast<std::size_t>(i);
-          FLEUVE_TRY(assign(PartsOf(set.targets(i)), rows.empty() ? Value() : rows[0][column],
-                            schema.fields()[column].type));
+          FLEUVE_TRY(
+              assign(PartsOf(set.targets(i)), rows.empty() ? Value() : rows[0][column], schema.fields()[column].type));
         }
         return Nothing();
       }
@@ -180,9 +182,9 @@ Result<RowsResult> Executor::VariableStatement(const pb::Command& command, Sessi
         if (create.if_not_exists()) {
           return Nothing();
         }
-        return Error(ErrorKind::kAlreadyExists, "ROUTINE_ALREADY_EXISTS",
-                     "Cannot create the routine " + QuoteParts(parts) +
-                         " because a routine of that name already exists.")
+        return Error(
+                   ErrorKind::kAlreadyExists, "ROUTINE_ALREADY_EXISTS",
+                   "Cannot create the routine " + QuoteParts(parts) + " because a routine of that name already exists.")
             .With("routineName", QuoteParts(parts));
       }
       plan::SqlFunction function;
@@ -206,7 +208,8 @@ Result<RowsResult> Executor::VariableStatement(const pb::Command& command, Sessi
         }
         function.body = Copy(create.body());
         // A body that cannot be analyzed is refused now, not at its first use.
-        FLEUVE_TRY(plan::AnalyzeExpression(create.body(), RowsLeaf(DataType::Struct(function.parameters), {}), resolver));
+        FLEUVE_TRY(
+            plan::AnalyzeExpression(create.body(), RowsLeaf(DataType::Struct(function.parameters), {}), resolver));
       }
       state_.PutFunction(parts.back(), std::move(function));
       return Nothing();

@@ -52,10 +52,11 @@ Error NeedsBatch() {
 }  // namespace
 
 Error TableExists(const std::string& display) {
-  return Error(ErrorKind::kAlreadyExists, "TABLE_OR_VIEW_ALREADY_EXISTS",
-               "Cannot create table or view " + QuoteParts(Split(display, '.')) +
-                   " because it already exists. Choose a different name, drop or replace the existing object, or add the "
-                   "IF NOT EXISTS clause to tolerate pre-existing objects.")
+  return Error(
+             ErrorKind::kAlreadyExists, "TABLE_OR_VIEW_ALREADY_EXISTS",
+             "Cannot create table or view " + QuoteParts(Split(display, '.')) +
+                 " because it already exists. Choose a different name, drop or replace the existing object, or add the "
+                 "IF NOT EXISTS clause to tolerate pre-existing objects.")
       .With("relationName", QuoteParts(Split(display, '.')));
 }
 
@@ -110,7 +111,8 @@ Result<void> Executor::Write(const sc::WriteOperation& write) {
     return Error::Unsupported("bucketBy()");
   }
   if (!write.sort_column_names().empty()) {
-    return Error(ErrorKind::kInvalidArgument, "SORT_BY_WITHOUT_BUCKETING", "sortBy must be used together with bucketBy.");
+    return Error(ErrorKind::kInvalidArgument, "SORT_BY_WITHOUT_BUCKETING",
+                 "sortBy must be used together with bucketBy.");
   }
   plan::Options all = options;
   if (write.with_schema_evolution()) {
@@ -127,9 +129,10 @@ Result<void> Executor::Write(const sc::WriteOperation& write) {
       return Error::Unsupported("this way of saving a table");
     }
     if (!partition_by.empty()) {
-      return Error(ErrorKind::kInvalidArgument, "PARTITION_BY_NOT_ALLOWED_WITH_INSERT_INTO",
-                   "partitionBy() cannot be used with insertInto(). Partition columns have already been defined for the "
-                   "table.");
+      return Error(
+          ErrorKind::kInvalidArgument, "PARTITION_BY_NOT_ALLOWED_WITH_INSERT_INTO",
+          "partitionBy() cannot be used with insertInto(). Partition columns have already been defined for the "
+          "table.");
     }
     SessionResolver resolver(state_);
     if (resolver.FindTemporaryView(parts) != nullptr) {
@@ -149,7 +152,8 @@ Result<void> Executor::Write(const sc::WriteOperation& write) {
     }
   } else if (plan::FindOption(options, "path") != nullptr) {
     return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1188",
-                 "There is a 'path' option set and save() is called with a path parameter. Either remove the path option, "
+                 "There is a 'path' option set and save() is called with a path parameter. Either remove the path "
+                 "option, "
                  "or call save() without the parameter. To ignore this check, set "
                  "'spark.sql.legacy.pathOptionBehavior.enabled' to 'true'.")
         .Family(ErrorFamily::kAnalysis);

@@ -11,8 +11,8 @@ using FunctionType = sc::Expression::UnresolvedFunction;
 constexpr int kComparison = 1;
 
 bool IsTimestampUnit(std::string_view upper) {
-  static const char* const kUnits[] = {"MICROSECOND", "MILLISECOND", "SECOND",  "MINUTE", "HOUR",
-                                       "DAY",         "DAYOFYEAR",   "WEEK",    "MONTH",  "QUARTER", "YEAR"};
+  static const char* const kUnits[] = {"MICROSECOND", "MILLISECOND", "SECOND", "MINUTE",  "HOUR", "DAY",
+                                       "DAYOFYEAR",   "WEEK",        "MONTH",  "QUARTER", "YEAR"};
   return std::any_of(std::begin(kUnits), std::end(kUnits), [&](const char* unit) { return upper == unit; });
 }
 
@@ -30,7 +30,8 @@ Result<Parser::Expr> Parser::ParseWordExpression() {
     const bool call = IsSymbol("(", 1);
     const bool qualified = IsSymbol(".", 1);
     if (Ahead(1).kind == TokenKind::kString && word != "ESCAPE") {
-      static const char* const kTypes[] = {"DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "TIME", "X", "INTERVAL"};
+      static const char* const kTypes[] = {"DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ",
+                                           "TIME", "X",         "INTERVAL"};
       for (const char* type : kTypes) {
         if (word == type) {
           Advance();
@@ -45,7 +46,8 @@ Result<Parser::Expr> Parser::ParseWordExpression() {
       Advance();
       return ParseIntervalLiteral(first);
     }
-    if (word == "CASE" && !call && !qualified && !IsSymbol(",", 1) && !IsSymbol(")", 1) && Ahead(1).kind != TokenKind::kEnd) {
+    if (word == "CASE" && !call && !qualified && !IsSymbol(",", 1) && !IsSymbol(")", 1) &&
+        Ahead(1).kind != TokenKind::kEnd) {
       return ParseCase();
     }
     if (word == "CASE" && call) {
@@ -105,7 +107,8 @@ Result<Parser::Expr> Parser::ParseWordExpression() {
       }
       if ((word == "TIMESTAMPADD" || word == "DATEADD" || word == "DATE_ADD" || word == "TIMESTAMPDIFF" ||
            word == "DATEDIFF" || word == "DATE_DIFF" || word == "TIMEDIFF") &&
-          ((Ahead(2).kind == TokenKind::kWord && IsTimestampUnit(Ahead(2).upper)) || Ahead(2).kind == TokenKind::kString) &&
+          ((Ahead(2).kind == TokenKind::kWord && IsTimestampUnit(Ahead(2).upper)) ||
+           Ahead(2).kind == TokenKind::kString) &&
           IsSymbol(",", 3)) {
         // Two arguments: the plain function (its first argument a column that is named like a unit, or a string).
         std::size_t ahead = 2;
@@ -137,8 +140,9 @@ Result<Parser::Expr> Parser::ParseWordExpression() {
         if (static_cast<unsigned char>(c) >= 0x80) {
           const std::string name = Current().text;
           Advance();
-          return ErrorFrom(at_ - 1, "INVALID_IDENTIFIER",
-                           "The unquoted identifier " + name + " is invalid and must be back quoted as: `" + name + "`.");
+          return ErrorFrom(
+              at_ - 1, "INVALID_IDENTIFIER",
+              "The unquoted identifier " + name + " is invalid and must be back quoted as: `" + name + "`.");
         }
       }
     }
@@ -361,10 +365,13 @@ Result<Parser::Expr> Parser::ParseTimestampUnitCall(const std::string& function)
   if (Current().kind == TokenKind::kString) {
     const std::string text = Current().text;
     Advance();
-    return ErrorFrom(first, "INVALID_PARAMETER_VALUE.DATETIME_UNIT",
-                     "The value of parameter(s) `unit` in `" + Lower(function) + "` is invalid: expects one of the units "
-                     "without quotes YEAR, QUARTER, MONTH, WEEK, DAY, DAYOFYEAR, HOUR, MINUTE, SECOND, MILLISECOND, "
-                     "MICROSECOND, but got the string literal '" + text + "'.");
+    return ErrorFrom(
+        first, "INVALID_PARAMETER_VALUE.DATETIME_UNIT",
+        "The value of parameter(s) `unit` in `" + Lower(function) +
+            "` is invalid: expects one of the units "
+            "without quotes YEAR, QUARTER, MONTH, WEEK, DAY, DAYOFYEAR, HOUR, MINUTE, SECOND, MILLISECOND, "
+            "MICROSECOND, but got the string literal '" +
+            text + "'.");
   }
   const std::string unit = Current().upper;
   Advance();

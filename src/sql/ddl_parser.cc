@@ -79,8 +79,7 @@ Result<pb::Command*> Parser::ParseCreateFlow() { return Refused("CREATE FLOW out
 // --------------------------------------------------------------------------------------------------------- tables
 
 bool Parser::IsConstraintAhead() const {
-  if (IsWord("CONSTRAINT") && IsIdentifier(1) &&
-      IsAnyWord({"CHECK", "PRIMARY", "UNIQUE", "FOREIGN"}, 2)) {
+  if (IsWord("CONSTRAINT") && IsIdentifier(1) && IsAnyWord({"CHECK", "PRIMARY", "UNIQUE", "FOREIGN"}, 2)) {
     return true;
   }
   return (IsWord("CHECK") && IsSymbol("(", 1)) || (IsWord("PRIMARY") && IsWord("KEY", 1)) ||
@@ -279,8 +278,8 @@ Result<void> Parser::ParseClusterBy(google::protobuf::RepeatedPtrField<pb::Name>
 Result<void> Parser::ParseCreateTableClauses(pb::CreateTable* create) {
   const auto once = [&](bool seen, std::string_view clause) -> Result<void> {
     if (seen) {
-      return ErrorFrom(at_ - 1, "DUPLICATE_CLAUSES", "Found duplicate clauses: " + std::string(clause) +
-                                                         ". Please, remove one of them.")
+      return ErrorFrom(at_ - 1, "DUPLICATE_CLAUSES",
+                       "Found duplicate clauses: " + std::string(clause) + ". Please, remove one of them.")
           .With("clauseName", std::string(clause));
     }
     return {};

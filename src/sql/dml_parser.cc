@@ -236,9 +236,10 @@ Result<pb::Command*> Parser::ParseMerge() {
   for (int i = 0; i < merge->clauses_size(); ++i) {
     for (int k = i + 1; k < merge->clauses_size(); ++k) {
       if (merge->clauses(i).when() == merge->clauses(k).when() && !merge->clauses(i).has_condition()) {
-        return ErrorFrom(0, kConditions[merge->clauses(i).when()],
-                         "When there are more than one such clauses in a MERGE statement, only the last one can omit the "
-                         "condition.");
+        return ErrorFrom(
+            0, kConditions[merge->clauses(i).when()],
+            "When there are more than one such clauses in a MERGE statement, only the last one can omit the "
+            "condition.");
       }
     }
   }

@@ -16,19 +16,34 @@ struct BinaryOperator {
 // Higher binds tighter.
 constexpr int kComparison = 1;
 constexpr BinaryOperator kBinaryOperators[] = {
-    {"=", "==", kComparison},  {"==", "==", kComparison}, {"<=>", "<=>", kComparison}, {"<>", "!=", kComparison},
-    {"!=", "!=", kComparison}, {"<", "<", kComparison},   {"<=", "<=", kComparison},   {">", ">", kComparison},
-    {">=", ">=", kComparison}, {"|", "|", 2},             {"^", "^", 3},               {"&", "&", 4},
-    {"<<", "<<", 5},           {">>", ">>", 5},           {">>>", ">>>", 5},           {"+", "+", 6},
-    {"-", "-", 6},             {"||", "||", 6},           {"*", "*", 7},               {"/", "/", 7},
+    {"=", "==", kComparison},
+    {"==", "==", kComparison},
+    {"<=>", "<=>", kComparison},
+    {"<>", "!=", kComparison},
+    {"!=", "!=", kComparison},
+    {"<", "<", kComparison},
+    {"<=", "<=", kComparison},
+    {">", ">", kComparison},
+    {">=", ">=", kComparison},
+    {"|", "|", 2},
+    {"^", "^", 3},
+    {"&", "&", 4},
+    {"<<", "<<", 5},
+    {">>", ">>", 5},
+    {">>>", ">>>", 5},
+    {"+", "+", 6},
+    {"-", "-", 6},
+    {"||", "||", 6},
+    {"*", "*", 7},
+    {"/", "/", 7},
     {"%", "%", 7},
 };
 
 /// Words that cannot start an expression unless what follows shows that they are names.
 bool IsClauseWord(const Token& token) {
-  static const char* const kWords[] = {"AND",   "AS",     "BETWEEN", "ELSE",  "EXCEPT", "FROM",  "GROUP", "HAVING",
-                                       "IN",    "INTERSECT", "IS",   "JOIN",  "LIMIT",  "ON",    "OR",    "ORDER",
-                                       "SELECT", "THEN",  "UNION",   "USING", "WHEN",   "WHERE"};
+  static const char* const kWords[] = {"AND",    "AS",        "BETWEEN", "ELSE",  "EXCEPT", "FROM", "GROUP", "HAVING",
+                                       "IN",     "INTERSECT", "IS",      "JOIN",  "LIMIT",  "ON",   "OR",    "ORDER",
+                                       "SELECT", "THEN",      "UNION",   "USING", "WHEN",   "WHERE"};
   if (token.kind != TokenKind::kWord) {
     return false;
   }
@@ -267,8 +282,7 @@ Result<Parser::Expr> Parser::ParseQuantifiedLike(Expr value, const std::string& 
   FLEUVE_TRY(ExpectSymbol("("));
   std::vector<Expr> terms;
   if (IsSymbol(")")) {
-    return ErrorFrom(first, "INVALID_SQL_SYNTAX.EMPTY_PARTITION_VALUE",
-                     "Expected something between '(' and ')'.");
+    return ErrorFrom(first, "INVALID_SQL_SYNTAX.EMPTY_PARTITION_VALUE", "Expected something between '(' and ')'.");
   }
   do {
     FLEUVE_ASSIGN(Expr pattern, ParseExpression());
@@ -488,9 +502,10 @@ Result<Parser::Expr> Parser::ParseParameter() {
   const std::size_t first = at_;
   if (AcceptSymbol("?")) {
     if (positional_next_ >= options_.positional_parameters.size()) {
-      return ErrorFrom(first, "UNBOUND_SQL_PARAMETER", "Found the unbound parameter: _" +
-                       std::to_string(tokens_[first].start) + ". Please, fix `args` and provide a mapping of the "
-                       "parameter to either a SQL literal or collection constructor functions.")
+      return ErrorFrom(first, "UNBOUND_SQL_PARAMETER",
+                       "Found the unbound parameter: _" + std::to_string(tokens_[first].start) +
+                           ". Please, fix `args` and provide a mapping of the "
+                           "parameter to either a SQL literal or collection constructor functions.")
           .With("name", "_" + std::to_string(tokens_[first].start));
     }
     Expr value = New<sc::Expression>();
@@ -505,9 +520,10 @@ Result<Parser::Expr> Parser::ParseParameter() {
   Advance();
   const auto found = options_.named_parameters.find(name);
   if (found == options_.named_parameters.end()) {
-    return ErrorFrom(first, "UNBOUND_SQL_PARAMETER", "Found the unbound parameter: " + name +
-                     ". Please, fix `args` and provide a mapping of the parameter to either a SQL literal or "
-                     "collection constructor functions.")
+    return ErrorFrom(first, "UNBOUND_SQL_PARAMETER",
+                     "Found the unbound parameter: " + name +
+                         ". Please, fix `args` and provide a mapping of the parameter to either a SQL literal or "
+                         "collection constructor functions.")
         .With("name", name);
   }
   Expr value = New<sc::Expression>();

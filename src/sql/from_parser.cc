@@ -9,12 +9,12 @@ namespace {
 /// Words that end a select item or a table without being an alias of it.
 bool IsClauseStart(const Token& token) {
   static const char* const kWords[] = {
-      "WHERE",   "GROUP",  "ORDER",   "HAVING",  "LIMIT",   "OFFSET", "UNION",     "EXCEPT",   "MINUS",   "INTERSECT",
-      "WINDOW",  "LATERAL", "SORT",   "CLUSTER", "DISTRIBUTE", "FROM", "ON",       "USING",    "JOIN",    "CROSS",
-      "INNER",   "LEFT",   "RIGHT",   "FULL",    "NATURAL", "SEMI",   "ANTI",      "PIVOT",    "UNPIVOT", "TABLESAMPLE",
-      "SET",     "WHEN",   "SELECT",  "AND",     "OR",      "THEN",   "ELSE",      "END",      "IS",      "IN",
-      "BETWEEN", "LIKE",   "ILIKE",   "RLIKE",   "NOT",     "AS",     "DO",        "FOR",      "VALUES",  "QUALIFY",
-      "UNTIL",   "INTO",   "FILTER",  "OVER",    "DIV",     "ASC",    "DESC",      "ZORDER",   "WITH"};
+      "WHERE",   "GROUP",   "ORDER",  "HAVING",  "LIMIT",      "OFFSET", "UNION", "EXCEPT", "MINUS",   "INTERSECT",
+      "WINDOW",  "LATERAL", "SORT",   "CLUSTER", "DISTRIBUTE", "FROM",   "ON",    "USING",  "JOIN",    "CROSS",
+      "INNER",   "LEFT",    "RIGHT",  "FULL",    "NATURAL",    "SEMI",   "ANTI",  "PIVOT",  "UNPIVOT", "TABLESAMPLE",
+      "SET",     "WHEN",    "SELECT", "AND",     "OR",         "THEN",   "ELSE",  "END",    "IS",      "IN",
+      "BETWEEN", "LIKE",    "ILIKE",  "RLIKE",   "NOT",        "AS",     "DO",    "FOR",    "VALUES",  "QUALIFY",
+      "UNTIL",   "INTO",    "FILTER", "OVER",    "DIV",        "ASC",    "DESC",  "ZORDER", "WITH"};
   if (token.kind != TokenKind::kWord) {
     return false;
   }
@@ -296,7 +296,8 @@ Result<Parser::Rel> Parser::ParseRelationPrimary() {
     }
     return inner;
   }
-  if (IsWord("VALUES") && !IsSymbol(".", 1) && Ahead(1).kind != TokenKind::kEnd && !IsWord("AS", 1) && !IsWord("WHERE", 1)) {
+  if (IsWord("VALUES") && !IsSymbol(".", 1) && Ahead(1).kind != TokenKind::kEnd && !IsWord("AS", 1) &&
+      !IsWord("WHERE", 1)) {
     FLEUVE_ASSIGN(Rel table, ParseInlineTable());
     return ParseTableAlias(table, true);
   }
@@ -399,7 +400,8 @@ bool Parser::IsImplicitStreamTarget() const {
 Result<Parser::Rel> Parser::ParseTimeTravel(Rel input) {
   const std::size_t first = at_;
   std::size_t ahead = IsWord("FOR") ? 1 : 0;
-  const bool version = IsAnyWord({"VERSION", "SYSTEM_VERSION"}, ahead) && IsWord("AS", ahead + 1) && IsWord("OF", ahead + 2);
+  const bool version =
+      IsAnyWord({"VERSION", "SYSTEM_VERSION"}, ahead) && IsWord("AS", ahead + 1) && IsWord("OF", ahead + 2);
   const bool timestamp =
       IsAnyWord({"TIMESTAMP", "SYSTEM_TIME"}, ahead) && IsWord("AS", ahead + 1) && IsWord("OF", ahead + 2);
   if (!version && !timestamp) {
@@ -451,7 +453,8 @@ Result<Parser::Rel> Parser::ParseSample(Rel input) {
     }
     fraction = static_cast<double>(bucket) / static_cast<double>(buckets);
   } else if (Current().kind == TokenKind::kWord && !IsAnyWord({"ROWS", "PERCENT"}, 1)) {
-    return ErrorFrom(first, "INVALID_SQL_SYNTAX.INVALID_TABLESAMPLE", "A size in bytes is not accepted in TABLESAMPLE.");
+    return ErrorFrom(first, "INVALID_SQL_SYNTAX.INVALID_TABLESAMPLE",
+                     "A size in bytes is not accepted in TABLESAMPLE.");
   } else {
     const bool negative = AcceptSymbol("-");
     if (AreWords({"ROWS"})) {
@@ -484,8 +487,8 @@ Result<Parser::Rel> Parser::ParseSample(Rel input) {
     return SpannedRel(relation, first);
   }
   if (fraction < 0 || fraction > 1) {
-    return ErrorFrom(first, "_LEGACY_ERROR_TEMP_0064", "Sampling fraction (" + std::to_string(fraction) +
-                                                           ") must be on interval [0, 1].");
+    return ErrorFrom(first, "_LEGACY_ERROR_TEMP_0064",
+                     "Sampling fraction (" + std::to_string(fraction) + ") must be on interval [0, 1].");
   }
   relation->mutable_sample()->set_allocated_input(input);
   relation->mutable_sample()->set_lower_bound(0);

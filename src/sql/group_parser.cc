@@ -8,7 +8,7 @@ Result<int> Parser::AddGrouping(GroupingState* state, Expr expression, std::size
   // The same text is the same expression.
   std::string key;
   for (std::size_t i = first; i < at_; ++i) {
-    key += tokens_[i].kind == TokenKind::kWord ? tokens_[i].upper
+    key += tokens_[i].kind == TokenKind::kWord     ? tokens_[i].upper
            : tokens_[i].kind == TokenKind::kString ? "'" + tokens_[i].text + "'"
                                                    : tokens_[i].text;
     key.push_back(' ');

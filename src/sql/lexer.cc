@@ -1,6 +1,6 @@
-#include "sql/lexer_internal.h"
-
 #include <cstdint>
+
+#include "sql/lexer_internal.h"
 
 namespace fleuve::sql {
 namespace {
@@ -192,7 +192,8 @@ class Lexer {
     if (IsWordCharacter(c) || IsForeign(c)) {
       return ReadWord();
     }
-    for (const char* symbol : {"<=>", ">>>", "->", "=>", "::", "||", "<=", ">=", "<>", "!=", "==", "<<", ">>", "|>", "!<", "!>"}) {
+    for (const char* symbol :
+         {"<=>", ">>>", "->", "=>", "::", "||", "<=", ">=", "<>", "!=", "==", "<<", ">>", "|>", "!<", "!>"}) {
       const std::string_view view(symbol);
       if (text_.substr(at_, view.size()) == view) {
         if (view == "!<" || view == "!>") {
@@ -401,22 +402,37 @@ std::string Unescape(std::string_view inside, char quote) {
       i += 8;
     } else if ((next == '0' || next == '1') && i + 2 < inside.size() && inside[i + 1] >= '0' && inside[i + 1] <= '7' &&
                inside[i + 2] >= '0' && inside[i + 2] <= '7') {
-      AppendUtf8(static_cast<std::uint32_t>((next - '0') * 64 + (inside[i + 1] - '0') * 8 + (inside[i + 2] - '0')), &out);
+      AppendUtf8(static_cast<std::uint32_t>((next - '0') * 64 + (inside[i + 1] - '0') * 8 + (inside[i + 2] - '0')),
+                 &out);
       i += 2;
     } else {
       switch (next) {
-        case '0': out.push_back('\0'); break;
-        case 'b': out.push_back('\b'); break;
-        case 'n': out.push_back('\n'); break;
-        case 'r': out.push_back('\r'); break;
-        case 't': out.push_back('\t'); break;
-        case 'Z': out.push_back('\x1A'); break;
+        case '0':
+          out.push_back('\0');
+          break;
+        case 'b':
+          out.push_back('\b');
+          break;
+        case 'n':
+          out.push_back('\n');
+          break;
+        case 'r':
+          out.push_back('\r');
+          break;
+        case 't':
+          out.push_back('\t');
+          break;
+        case 'Z':
+          out.push_back('\x1A');
+          break;
         case '%':
         case '_':
           out.push_back('\\');
           out.push_back(next);
           break;
-        default: out.push_back(next); break;
+        default:
+          out.push_back(next);
+          break;
       }
     }
   }

@@ -18,8 +18,8 @@ constexpr std::int64_t kMicrosPerDay = 24 * kMicrosPerHour;
 struct IntervalUnit {
   std::string_view name;
   bool is_year_month;
-  int field;           // year 0, month 1; day 0, hour 1, minute 2, second 3
-  std::int64_t size;   // months or microseconds
+  int field;          // year 0, month 1; day 0, hour 1, minute 2, second 3
+  std::int64_t size;  // months or microseconds
 };
 
 constexpr IntervalUnit kUnits[] = {
@@ -57,7 +57,8 @@ bool IsDigits(std::string_view text) {
 }
 
 std::string_view Trim(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t' || text.front() == '\n' || text.front() == '\r')) {
+  while (!text.empty() &&
+         (text.front() == ' ' || text.front() == '\t' || text.front() == '\n' || text.front() == '\r')) {
     text.remove_prefix(1);
   }
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\n' || text.back() == '\r')) {
@@ -127,7 +128,8 @@ bool ParseDayTime(std::string_view text, int start, int end, std::int64_t* micro
     negative = text.front() == '-';
     text.remove_prefix(1);
   }
-  static constexpr std::array<std::int64_t, 4> kSize = {kMicrosPerDay, kMicrosPerHour, kMicrosPerMinute, kMicrosPerSecond};
+  static constexpr std::array<std::int64_t, 4> kSize = {kMicrosPerDay, kMicrosPerHour, kMicrosPerMinute,
+                                                        kMicrosPerSecond};
   static constexpr std::array<std::int64_t, 4> kMax = {106751991, 23, 59, 59};
   std::int64_t total = 0;
   for (int field = start; field <= end; ++field) {
@@ -247,8 +249,9 @@ Result<Parser::Expr> Parser::ParseNumber(bool negative) {
   auto* literal = expression->mutable_literal();
   const auto out_of_range = [&](const char* type, const char* low, const char* high) {
     return ErrorFrom(first, "INVALID_NUMERIC_LITERAL_RANGE",
-                     "Numeric literal " + digits + " is outside the valid range for " + type + " with minimum value of " +
-                         low + " and maximum value of " + high + ". Please adjust the value accordingly.")
+                     "Numeric literal " + digits + " is outside the valid range for " + type +
+                         " with minimum value of " + low + " and maximum value of " + high +
+                         ". Please adjust the value accordingly.")
         .With("rawStrippedQualifier", digits)
         .With("minValue", low)
         .With("maxValue", high)
@@ -356,8 +359,8 @@ Result<Parser::Expr> Parser::ParseTypedLiteral(const std::string& type, std::siz
   };
   // Words for days and instants.
   const std::string word = Upper(Trim(text));
-  const std::int64_t now_days = (options_.now_micros >= 0 ? options_.now_micros : options_.now_micros - kMicrosPerDay + 1) /
-                                kMicrosPerDay;
+  const std::int64_t now_days =
+      (options_.now_micros >= 0 ? options_.now_micros : options_.now_micros - kMicrosPerDay + 1) / kMicrosPerDay;
   if (type == "DATE") {
     if (word == "EPOCH" || word == "NOW" || word == "TODAY" || word == "TOMORROW" || word == "YESTERDAY") {
       const std::int64_t offset = word == "TOMORROW" ? 1 : word == "YESTERDAY" ? -1 : 0;
@@ -499,8 +502,7 @@ Result<Parser::Expr> Parser::ParseIntervalLiteral(std::size_t first) {
       Advance();
     }
     const TokenKind kind = Current().kind;
-    const bool is_value =
-        kind == TokenKind::kString || (kind >= TokenKind::kInteger && kind <= TokenKind::kBigDecimal);
+    const bool is_value = kind == TokenKind::kString || (kind >= TokenKind::kInteger && kind <= TokenKind::kBigDecimal);
     const bool has_unit = Ahead(1).kind == TokenKind::kWord && FindUnit(Ahead(1).upper) != nullptr;
     if (!is_value || !has_unit) {
       if (is_first) {
@@ -518,8 +520,9 @@ Result<Parser::Expr> Parser::ParseIntervalLiteral(std::size_t first) {
     Advance();
     const auto invalid = [&] {
       return ErrorFrom(first, "INVALID_INTERVAL_FORMAT.INVALID_VALUE",
-                       "Error parsing '" + number + "' to interval. Please ensure that the value provided is in a valid "
-                       "format for defining an interval.");
+                       "Error parsing '" + number +
+                           "' to interval. Please ensure that the value provided is in a valid "
+                           "format for defining an interval.");
     };
     if (!sign.empty()) {
       const std::string_view trimmed = Trim(number);
@@ -549,13 +552,15 @@ Result<Parser::Expr> Parser::ParseIntervalLiteral(std::size_t first) {
         SetDayTime(expression, micros, unit->field, last->field);
         return Spanned(expression, first);
       }
-      return ErrorFrom(first, "_LEGACY_ERROR_TEMP_0028", "Intervals FROM " + std::string(unit->name) + " TO " +
-                                                             std::string(last->name) + " are not supported.");
+      return ErrorFrom(
+          first, "_LEGACY_ERROR_TEMP_0028",
+          "Intervals FROM " + std::string(unit->name) + " TO " + std::string(last->name) + " are not supported.");
     }
     if (is_first) {
       year_month = unit->is_year_month;
     } else if (unit->is_year_month != year_month) {
-      return ErrorFrom(first, "_LEGACY_ERROR_TEMP_0029", "Cannot mix year-month and day-time fields: " + TextFrom(first));
+      return ErrorFrom(first, "_LEGACY_ERROR_TEMP_0029",
+                       "Cannot mix year-month and day-time fields: " + TextFrom(first));
     }
     std::int64_t scaled;
     if (!ScaledNumber(number, *unit, &scaled) || __builtin_add_overflow(total, scaled, &total)) {
@@ -587,8 +592,9 @@ Result<std::int64_t> ParseDurationMicros(std::string_view text) {
          !__builtin_add_overflow(total, scaled, &total);
   }
   if (!ok) {
-    return Error(ErrorKind::kInvalidArgument, "INVALID_INTERVAL_FORMAT.INVALID_PREFIX",
-                 "Error parsing '" + std::string(text) + "' to interval: a fixed length such as '10 minutes' is wanted.");
+    return Error(
+        ErrorKind::kInvalidArgument, "INVALID_INTERVAL_FORMAT.INVALID_PREFIX",
+        "Error parsing '" + std::string(text) + "' to interval: a fixed length such as '10 minutes' is wanted.");
   }
   return total;
 }

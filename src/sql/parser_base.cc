@@ -1,6 +1,5 @@
-#include "sql/parser_internal.h"
-
 #include "proto/unpack.h"
+#include "sql/parser_internal.h"
 
 namespace fleuve::sql {
 
@@ -178,10 +177,9 @@ bool Parser::IsIdentifier(std::size_t ahead) const {
 }
 
 bool Parser::IsStrictIdentifier(std::size_t ahead) const {
-  return IsIdentifier(ahead) &&
-         !IsAnyWord({"ANTI", "CROSS", "EXCEPT", "FULL", "INNER", "INTERSECT", "JOIN", "LATERAL", "LEFT", "NATURAL", "ON",
-                     "RIGHT", "SEMI", "MINUS", "UNION", "USING"},
-                    ahead);
+  return IsIdentifier(ahead) && !IsAnyWord({"ANTI", "CROSS", "EXCEPT", "FULL", "INNER", "INTERSECT", "JOIN", "LATERAL",
+                                            "LEFT", "NATURAL", "ON", "RIGHT", "SEMI", "MINUS", "UNION", "USING"},
+                                           ahead);
 }
 
 Result<std::string> Parser::ParseIdentifier() {
@@ -193,9 +191,9 @@ Result<std::string> Parser::ParseIdentifier() {
     for (const char c : token.text) {
       if (static_cast<unsigned char>(c) >= 0x80) {
         Advance();
-        return ErrorFrom(at_ - 1, "INVALID_IDENTIFIER",
-                         "The unquoted identifier " + token.text +
-                             " is invalid and must be back quoted as: `" + token.text + "`.");
+        return ErrorFrom(
+            at_ - 1, "INVALID_IDENTIFIER",
+            "The unquoted identifier " + token.text + " is invalid and must be back quoted as: `" + token.text + "`.");
       }
     }
     // `a-b` written without blanks is a name that needs quotes.
@@ -279,10 +277,10 @@ Error Parser::SyntaxErrorAt(std::size_t index, std::string hint) const {
   context.stop_index = stop;
   context.line = token.line;
   context.column = token.column;
-  context.fragment = is_end || text_.empty()
-                         ? std::string()
-                         : std::string(text_.substr(static_cast<std::size_t>(start),
-                                                    static_cast<std::size_t>(stop - start + 1)));
+  context.fragment =
+      is_end || text_.empty()
+          ? std::string()
+          : std::string(text_.substr(static_cast<std::size_t>(start), static_cast<std::size_t>(stop - start + 1)));
   const std::string near = is_end ? "end of input" : "'" + context.fragment + "'";
   std::string message = "Syntax error at or near " + near;
   if (!hint.empty()) {
@@ -309,9 +307,7 @@ Error Parser::ErrorFrom(std::size_t first, std::string condition, std::string me
 
 Error Parser::Refused(std::string_view what) const { return Error::Unsupported(what); }
 
-std::string Parser::TextFrom(std::size_t first_token) const {
-  return TextBetween(first_token, at_ == 0 ? 0 : at_ - 1);
-}
+std::string Parser::TextFrom(std::size_t first_token) const { return TextBetween(first_token, at_ == 0 ? 0 : at_ - 1); }
 
 std::string Parser::TextBetween(std::size_t first_token, std::size_t last_token) const {
   if (last_token < first_token || last_token >= tokens_.size()) {

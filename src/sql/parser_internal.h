@@ -3,6 +3,8 @@
 /// \file
 /// The recursive descent parser behind "sql/parser.h". One object parses one text.
 
+#include <google/protobuf/arena.h>
+
 #include <initializer_list>
 #include <map>
 #include <memory>
@@ -11,8 +13,6 @@
 #include <unordered_map>
 #include <utility>
 #include <vector>
-
-#include <google/protobuf/arena.h>
 
 #include "base/result.h"
 #include "fleuve/plan.pb.h"
@@ -247,7 +247,8 @@ class Parser {
   Result<pb::Command*> ParseAlter();
   Result<void> ParseAlterTable(pb::AlterTable* alter);
   Result<void> ParseAlterColumn(pb::AlterTable* alter);
-  Result<void> ParseClone(pb::Command* command, const pb::Name& table, bool replace, bool or_create, bool if_not_exists);
+  Result<void> ParseClone(pb::Command* command, const pb::Name& table, bool replace, bool or_create,
+                          bool if_not_exists);
   Result<pb::Command*> ParseShow();
   Result<pb::Command*> ParseDescribe();
   Result<pb::Command*> ParseSet();

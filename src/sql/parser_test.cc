@@ -1,8 +1,8 @@
 #include "sql/parser.h"
 
-#include <set>
-
 #include <gtest/gtest.h>
+
+#include <set>
 
 #include "fleuve/plan.pb.h"
 #include "proto/unpack.h"
@@ -195,8 +195,9 @@ TEST(Queries, DeepAndLongTexts) {
 }
 
 TEST(Errors, ConditionAndPlace) {
-  for (const char* text : {"SELEC 1", "SELECT 1 +", "SELECT (1", "SELECT 'abc", "SELECT a b c FROM t", "DROP", "SELECT 1 # x",
-                           "SELECT INTERVAL 1", "SELECT 1.2.3", "SELECT * FROM a LEFT b", "CREATE TABLE x (a)"}) {
+  for (const char* text :
+       {"SELEC 1", "SELECT 1 +", "SELECT (1", "SELECT 'abc", "SELECT a b c FROM t", "DROP", "SELECT 1 # x",
+        "SELECT INTERVAL 1", "SELECT 1.2.3", "SELECT * FROM a LEFT b", "CREATE TABLE x (a)"}) {
     EXPECT_EQ(ConditionOf(text), "PARSE_SYNTAX_ERROR") << text;
   }
   EXPECT_EQ(ConditionOf("SELECT /* open"), "UNCLOSED_BRACKETED_COMMENT");
@@ -212,7 +213,8 @@ TEST(Errors, ConditionAndPlace) {
 }
 
 TEST(Scripts, AreSplitByTheParser) {
-  auto statements = ParseStatements("SELECT ';' AS a; -- a; b\n;; CREATE VIEW v AS SELECT 1; BEGIN SELECT 1; SELECT 2; END;");
+  auto statements =
+      ParseStatements("SELECT ';' AS a; -- a; b\n;; CREATE VIEW v AS SELECT 1; BEGIN SELECT 1; SELECT 2; END;");
   ASSERT_TRUE(statements.ok()) << statements.error().message();
   ASSERT_EQ(statements->size(), 3U);
   EXPECT_EQ((*statements)[0].text, "SELECT ';' AS a");

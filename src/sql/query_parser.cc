@@ -115,8 +115,7 @@ Result<void> Parser::ParseCommonTables(pb::With* with) {
     FLEUVE_ASSIGN(const std::string name, ParseIdentifier());
     table->set_name(name);
     if (std::find(seen.begin(), seen.end(), Upper(name)) != seen.end()) {
-      return ErrorFrom(name_at, "DUPLICATED_CTE_NAMES",
-                       "CTE definition can't have duplicate names: '" + name + "'.")
+      return ErrorFrom(name_at, "DUPLICATED_CTE_NAMES", "CTE definition can't have duplicate names: '" + name + "'.")
           .With("duplicateNames", "'" + name + "'");
     }
     seen.push_back(Upper(name));
@@ -170,7 +169,7 @@ Result<Parser::Rel> Parser::ParseQueryTerm(int min_precedence) {
       if (precedence < min_precedence) {
         return left;
       }
-      const auto type = intersect          ? sc::SetOperation::SET_OP_TYPE_INTERSECT
+      const auto type = intersect         ? sc::SetOperation::SET_OP_TYPE_INTERSECT
                         : IsWord("UNION") ? sc::SetOperation::SET_OP_TYPE_UNION
                                           : sc::SetOperation::SET_OP_TYPE_EXCEPT;
       Advance();
@@ -298,7 +297,8 @@ Result<Parser::Rel> Parser::ParseSelectTail(Rel input, bool from_seen, std::size
     }
   }
   bool distinct = false;
-  if (IsWord("DISTINCT") && !IsSymbol(",", 1) && !IsSymbol(".", 1) && Ahead(1).kind != TokenKind::kEnd && !IsWord("FROM", 1)) {
+  if (IsWord("DISTINCT") && !IsSymbol(",", 1) && !IsSymbol(".", 1) && Ahead(1).kind != TokenKind::kEnd &&
+      !IsWord("FROM", 1)) {
     Advance();
     distinct = true;
   } else if (IsWord("ALL") && !IsSymbol(",", 1) && !IsSymbol(".", 1) && Ahead(1).kind != TokenKind::kEnd &&
@@ -354,8 +354,7 @@ Result<Parser::Rel> Parser::ParseSelectTail(Rel input, bool from_seen, std::size
   return ParseHints(result, hints);
 }
 
-Result<Parser::Rel> Parser::ParseHints(Rel input,
-                                       const std::vector<std::pair<std::string, std::vector<Expr>>>& hints) {
+Result<Parser::Rel> Parser::ParseHints(Rel input, const std::vector<std::pair<std::string, std::vector<Expr>>>& hints) {
   for (auto hint = hints.rbegin(); hint != hints.rend(); ++hint) {
     Rel relation = New<sc::Relation>();
     relation->mutable_hint()->set_allocated_input(input);
@@ -376,7 +375,8 @@ Result<Parser::Rel> Parser::ParseOrganization(Rel input) {
     auto* sort = relation->mutable_sort();
     sort->set_is_global(global);
     do {
-      if (global && IsWord("ALL") && sort->order_size() == 0 && !IsSymbol(".", 1) && !IsSymbol("(", 1) && !IsSymbol(",", 1)) {
+      if (global && IsWord("ALL") && sort->order_size() == 0 && !IsSymbol(".", 1) && !IsSymbol("(", 1) &&
+          !IsSymbol(",", 1)) {
         const std::size_t at = at_;
         Advance();
         auto* order = New<sc::Expression::SortOrder>();
@@ -596,7 +596,8 @@ Result<Parser::Rel> Parser::ParsePipe(Rel input) {
   if (IsWord("TABLESAMPLE")) {
     return ParseSample(input);
   }
-  if (IsWord("PIVOT") || IsWord("UNPIVOT") || IsAnyWord({"JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "NATURAL", "SEMI", "ANTI"})) {
+  if (IsWord("PIVOT") || IsWord("UNPIVOT") ||
+      IsAnyWord({"JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "NATURAL", "SEMI", "ANTI"})) {
     return ParseJoins(input);
   }
   if (IsAnyWord({"ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET"})) {

@@ -16,8 +16,7 @@ Result<void> Parser::ParseScriptBlock(pb::Script* script) {
   } else if (AcceptWord("ATOMIC")) {
     script->set_atomic(true);
   }
-  while (IsWord("DECLARE") &&
-         (IsWord("HANDLER", 2) || (IsIdentifier(1) && IsWord("CONDITION", 2)))) {
+  while (IsWord("DECLARE") && (IsWord("HANDLER", 2) || (IsIdentifier(1) && IsWord("CONDITION", 2)))) {
     Advance();
     if (!IsWord("HANDLER", 1)) {
       FLEUVE_ASSIGN(std::string name, ParseIdentifier());

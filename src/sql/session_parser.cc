@@ -234,12 +234,14 @@ Result<pb::Command*> Parser::ParseSet() {
       const std::size_t first = at_;
       FLEUVE_ASSIGN(Expr interval, ParsePrimary());
       if (!interval->has_literal() || !interval->literal().has_day_time_interval()) {
-        return ErrorFrom(first, "_LEGACY_ERROR_TEMP_0044", "The interval value must be in the range of [-18, +18] hours.");
+        return ErrorFrom(first, "_LEGACY_ERROR_TEMP_0044",
+                         "The interval value must be in the range of [-18, +18] hours.");
       }
       const std::int64_t seconds = interval->literal().day_time_interval() / 1'000'000;
       const std::int64_t absolute = seconds < 0 ? -seconds : seconds;
       if (absolute > 18 * 3600) {
-        return ErrorFrom(first, "_LEGACY_ERROR_TEMP_0044", "The interval value must be in the range of [-18, +18] hours.");
+        return ErrorFrom(first, "_LEGACY_ERROR_TEMP_0044",
+                         "The interval value must be in the range of [-18, +18] hours.");
       }
       char text[32];
       std::snprintf(text, sizeof text, "%c%02d:%02d", seconds < 0 ? '-' : '+', static_cast<int>(absolute / 3600),
@@ -280,11 +282,12 @@ Result<pb::Command*> Parser::ParseSet() {
     set->set_key(TextFrom(first));
   }
   if (set->key().find_first_of(" \t\n") != std::string::npos || set->key().empty()) {
-    return ErrorFrom(first, "INVALID_SET_SYNTAX",
-                     "Expected format is 'SET', 'SET key', or 'SET key=value'. If you want to include special characters "
-                     "in key, or include semicolon in value, please use backquotes, e.g., SET `key`=`value`.");
+    return ErrorFrom(
+        first, "INVALID_SET_SYNTAX",
+        "Expected format is 'SET', 'SET key', or 'SET key=value'. If you want to include special characters "
+        "in key, or include semicolon in value, please use backquotes, e.g., SET `key`=`value`.");
   }
-  if (AcceptSymbol("=") ) {
+  if (AcceptSymbol("=")) {
     if (Current().kind == TokenKind::kQuoted && (Ahead(1).kind == TokenKind::kEnd || IsSymbol(";", 1))) {
       set->set_value(Current().text);
       Advance();
@@ -298,7 +301,8 @@ Result<pb::Command*> Parser::ParseSet() {
     const int stop = AtEnd() && at_ > 0 ? static_cast<int>(text_.size()) : Current().start;
     std::string value(text_.substr(static_cast<std::size_t>(std::min<int>(start, static_cast<int>(text_.size()))),
                                    static_cast<std::size_t>(std::max(0, stop - start))));
-    while (!value.empty() && (value.back() == ' ' || value.back() == '\n' || value.back() == '\t' || value.back() == '\r')) {
+    while (!value.empty() &&
+           (value.back() == ' ' || value.back() == '\n' || value.back() == '\t' || value.back() == '\r')) {
       value.pop_back();
     }
     set->set_value(std::move(value));
@@ -324,9 +328,10 @@ Result<pb::Command*> Parser::ParseReset() {
   }
   reset->set_key(TextFrom(first));
   if (reset->key().find_first_of(" \t\n") != std::string::npos) {
-    return ErrorFrom(first, "INVALID_RESET_COMMAND_FORMAT",
-                     "Expected format is 'RESET' or 'RESET key'. If you want to include special characters in key, please "
-                     "use backquotes, e.g., RESET `key`.");
+    return ErrorFrom(
+        first, "INVALID_RESET_COMMAND_FORMAT",
+        "Expected format is 'RESET' or 'RESET key'. If you want to include special characters in key, please "
+        "use backquotes, e.g., RESET `key`.");
   }
   return command;
 }

@@ -1,5 +1,5 @@
-#include "sql/parser_internal.h"
 #include "proto/unpack.h"
+#include "sql/parser_internal.h"
 
 namespace fleuve::sql {
 
@@ -30,8 +30,8 @@ Result<Parser::AnyStatement> Parser::ParseWithStatement() {
     const bool merge = IsWord("MERGE");
     FLEUVE_ASSIGN(statement.command, ParseCommand());
     // The names are seen by the rows that are written.
-    sc::Relation* source =
-        merge ? statement.command->mutable_merge()->mutable_source() : statement.command->mutable_insert()->mutable_query();
+    sc::Relation* source = merge ? statement.command->mutable_merge()->mutable_source()
+                                 : statement.command->mutable_insert()->mutable_query();
     std::string alias;
     if (merge && source->has_subquery_alias()) {
       alias = source->subquery_alias().alias();
@@ -69,17 +69,38 @@ Result<pb::Command*> Parser::ParseCommand() {
     std::string_view word;
     Rule rule;
   } kRules[] = {
-      {"CREATE", &Parser::ParseCreate},     {"REPLACE", &Parser::ParseCreate},   {"DROP", &Parser::ParseDrop},
-      {"ALTER", &Parser::ParseAlter},       {"SHOW", &Parser::ParseShow},        {"DESCRIBE", &Parser::ParseDescribe},
-      {"DESC", &Parser::ParseDescribe},     {"SET", &Parser::ParseSet},          {"RESET", &Parser::ParseReset},
-      {"USE", &Parser::ParseUse},           {"INSERT", &Parser::ParseInsert},    {"DELETE", &Parser::ParseDelete},
-      {"UPDATE", &Parser::ParseUpdate},     {"MERGE", &Parser::ParseMerge},      {"TRUNCATE", &Parser::ParseTruncate},
-      {"CACHE", &Parser::ParseCache},       {"UNCACHE", &Parser::ParseUncache},  {"CLEAR", &Parser::ParseUncache},
-      {"REFRESH", &Parser::ParseRefresh},   {"EXPLAIN", &Parser::ParseExplain},  {"OPTIMIZE", &Parser::ParseOptimize},
-      {"VACUUM", &Parser::ParseVacuum},     {"RESTORE", &Parser::ParseRestore},  {"COMMENT", &Parser::ParseComment},
-      {"ANALYZE", &Parser::ParseAnalyze},   {"CONVERT", &Parser::ParseConvert},  {"GENERATE", &Parser::ParseGenerate},
-      {"REORG", &Parser::ParseReorg},       {"MSCK", &Parser::ParseRepair},      {"DECLARE", &Parser::ParseDeclare},
-      {"EXECUTE", &Parser::ParseExecuteImmediate}, {"BEGIN", &Parser::ParseScript},
+      {"CREATE", &Parser::ParseCreate},
+      {"REPLACE", &Parser::ParseCreate},
+      {"DROP", &Parser::ParseDrop},
+      {"ALTER", &Parser::ParseAlter},
+      {"SHOW", &Parser::ParseShow},
+      {"DESCRIBE", &Parser::ParseDescribe},
+      {"DESC", &Parser::ParseDescribe},
+      {"SET", &Parser::ParseSet},
+      {"RESET", &Parser::ParseReset},
+      {"USE", &Parser::ParseUse},
+      {"INSERT", &Parser::ParseInsert},
+      {"DELETE", &Parser::ParseDelete},
+      {"UPDATE", &Parser::ParseUpdate},
+      {"MERGE", &Parser::ParseMerge},
+      {"TRUNCATE", &Parser::ParseTruncate},
+      {"CACHE", &Parser::ParseCache},
+      {"UNCACHE", &Parser::ParseUncache},
+      {"CLEAR", &Parser::ParseUncache},
+      {"REFRESH", &Parser::ParseRefresh},
+      {"EXPLAIN", &Parser::ParseExplain},
+      {"OPTIMIZE", &Parser::ParseOptimize},
+      {"VACUUM", &Parser::ParseVacuum},
+      {"RESTORE", &Parser::ParseRestore},
+      {"COMMENT", &Parser::ParseComment},
+      {"ANALYZE", &Parser::ParseAnalyze},
+      {"CONVERT", &Parser::ParseConvert},
+      {"GENERATE", &Parser::ParseGenerate},
+      {"REORG", &Parser::ParseReorg},
+      {"MSCK", &Parser::ParseRepair},
+      {"DECLARE", &Parser::ParseDeclare},
+      {"EXECUTE", &Parser::ParseExecuteImmediate},
+      {"BEGIN", &Parser::ParseScript},
   };
   for (const auto& rule : kRules) {
     if (IsWord(rule.word)) {

@@ -116,9 +116,9 @@ Result<DataType> Parser::ParseType() {
           .With("maxPrecision", "38");
     }
     if (scale > precision) {
-      return ErrorFrom(first, "DECIMAL_SCALE_EXCEEDS_PRECISION", "Decimal scale " + std::to_string(scale) +
-                                                                     " cannot be greater than precision " +
-                                                                     std::to_string(precision) + ".");
+      return ErrorFrom(first, "DECIMAL_SCALE_EXCEEDS_PRECISION",
+                       "Decimal scale " + std::to_string(scale) + " cannot be greater than precision " +
+                           std::to_string(precision) + ".");
     }
     if (precision < 1 || scale < 0) {
       return unsupported();

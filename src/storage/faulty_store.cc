@@ -6,7 +6,8 @@ namespace {
 class FaultyStore final : public ObjectStore {
  public:
   using Decide = std::function<Fault(std::string_view, std::string_view)>;
-  FaultyStore(std::shared_ptr<ObjectStore> inner, Decide decide) : inner_(std::move(inner)), decide_(std::move(decide)) {}
+  FaultyStore(std::shared_ptr<ObjectStore> inner, Decide decide)
+      : inner_(std::move(inner)), decide_(std::move(decide)) {}
 
   bool is_local() const override { return inner_->is_local(); }
 

@@ -103,7 +103,7 @@ class LocalObjectStore final : public ObjectStore {
     if (file.get() < 0) {
       return FromErrno(errno, "cannot open", path);
     }
-    struct stat status {};
+    struct stat status{};
     if (::fstat(file.get(), &status) != 0) {
       return FromErrno(errno, "cannot look at", path);
     }
@@ -159,7 +159,7 @@ class LocalObjectStore final : public ObjectStore {
   }
 
   Result<ObjectMeta> Head(std::string_view path) override {
-    struct stat status {};
+    struct stat status{};
     if (::stat(std::string(path).c_str(), &status) != 0) {
       return FromErrno(errno, "cannot look at", path);
     }
@@ -326,7 +326,7 @@ class LocalObjectStore final : public ObjectStore {
       if (name == "." || name == ".." || name <= start_after) {
         continue;
       }
-      struct stat status {};
+      struct stat status{};
       if (::fstatat(fd, entry->d_name, &status, 0) != 0) {
         continue;  // it vanished, or a dangling link
       }

@@ -64,8 +64,8 @@ Result<Location> Resolve(std::string_view uri) {
     }
     return Location{LocalStore(), Normalise(path)};
   }
-  for (const std::string_view cloud : {"s3", "s3a", "s3n", "gs", "abfs", "abfss", "wasb", "wasbs", "adl", "hdfs", "dbfs",
-                                       "http", "https", "r2", "oss"}) {
+  for (const std::string_view cloud : {"s3", "s3a", "s3n", "gs", "abfs", "abfss", "wasb", "wasbs", "adl", "hdfs",
+                                       "dbfs", "http", "https", "r2", "oss"}) {
     if (scheme == cloud) {
       return Error::Unsupported("paths of the scheme '" + scheme + ":' (" + std::string(uri) + ")");
     }

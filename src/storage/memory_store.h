@@ -23,13 +23,13 @@ class MemoryStore : public ObjectStore {
 /// What a fault does to one call.
 enum class Fault {
   kNone,
-  kFailBefore,     ///< the call is not carried out: kTransient
-  kFailAfter,      ///< carried out, the answer is lost: kOutcomeUnknown
-  kFailUnknown,    ///< not carried out, but the caller cannot know: kOutcomeUnknown
+  kFailBefore,   ///< the call is not carried out: kTransient
+  kFailAfter,    ///< carried out, the answer is lost: kOutcomeUnknown
+  kFailUnknown,  ///< not carried out, but the caller cannot know: kOutcomeUnknown
 };
 
 /// Wraps a store; before each call `decide(operation, path)` says what happens to it. Operations are the method names.
-std::shared_ptr<ObjectStore> MakeFaultyStore(std::shared_ptr<ObjectStore> inner,
-                                             std::function<Fault(std::string_view operation, std::string_view path)> decide);
+std::shared_ptr<ObjectStore> MakeFaultyStore(
+    std::shared_ptr<ObjectStore> inner, std::function<Fault(std::string_view operation, std::string_view path)> decide);
 
 }  // namespace fleuve::storage

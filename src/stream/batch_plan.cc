@@ -72,10 +72,9 @@ Result<PlanPtr> ScanLeaf(const plan::LogicalPlan& leaf, const std::shared_ptr<co
     copy->with_metadata = wants_metadata;
     node->scan = std::move(copy);
   }
-  const bool same_order =
-      node->output.size() == leaf.output.size() &&
-      std::equal(node->output.begin(), node->output.end(), leaf.output.begin(),
-                 [](const plan::Attribute& a, const plan::Attribute& b) { return a.id == b.id; });
+  const bool same_order = node->output.size() == leaf.output.size() &&
+                          std::equal(node->output.begin(), node->output.end(), leaf.output.begin(),
+                                     [](const plan::Attribute& a, const plan::Attribute& b) { return a.id == b.id; });
   if (same_order) {
     return PlanPtr(node);
   }

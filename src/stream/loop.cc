@@ -40,8 +40,10 @@ constexpr std::int64_t kLongestPollMs = 100;
 Error BehindSink(const std::string& checkpoint, const std::string& sink, std::int64_t batch, const std::string& why) {
   return Error(ErrorKind::kConflict, "FLEUVE_CHECKPOINT_BEHIND_SINK",
                "The sink " + sink + " already holds batch " + std::to_string(batch) +
-                   " of this query, but the checkpoint " + checkpoint + " has not planned it: the checkpoint was restored "
-                   "from an older copy, or another query uses it. " + why +
+                   " of this query, but the checkpoint " + checkpoint +
+                   " has not planned it: the checkpoint was restored "
+                   "from an older copy, or another query uses it. " +
+                   why +
                    " Restore a checkpoint that is at least as new as the sink, or start with a new checkpoint location "
                    "and a starting position after the rows that the sink holds.");
 }
@@ -213,8 +215,9 @@ Result<void> MicroBatchQuery::CheckSinkIdentity() {
     const std::string known = parsed.ok() ? (*parsed)["identity"].AsString() : "";
     if (!known.empty() && known != identity) {
       return Error(ErrorKind::kConflict, "FLEUVE_SINK_CHANGED",
-                   "The sink " + sink_->description() + " is another one than this query wrote before (it was " + known +
-                       ", now it is " + identity + "): the rows of earlier batches are not in it. Start with a new "
+                   "The sink " + sink_->description() + " is another one than this query wrote before (it was " +
+                       known + ", now it is " + identity +
+                       "): the rows of earlier batches are not in it. Start with a new "
                        "checkpoint location, or restore the table.");
     }
     if (known == identity) {
@@ -330,7 +333,8 @@ Result<bool> MicroBatchQuery::WaitForNextTrigger(std::int64_t trigger_start_ms, 
   if (look_again_) {
     wait_ms = std::min(wait_ms, std::max<std::int64_t>(1, look_again_ms_.value_or(kFirstPollMs)));
   }
-  const bool polls = std::any_of(sources_.begin(), sources_.end(), [](const SourceState& s) { return !s.has_listener; });
+  const bool polls =
+      std::any_of(sources_.begin(), sources_.end(), [](const SourceState& s) { return !s.has_listener; });
   if (polls) {
     poll_ms_ = poll_ms_ == 0 ? kFirstPollMs : std::min(poll_ms_ * 2, kLongestPollMs);
     wait_ms = std::min(wait_ms, poll_ms_);

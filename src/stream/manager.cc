@@ -265,9 +265,11 @@ class ManagerImpl final : public Manager {
     }
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(grace_ms);
     for (const auto& query : queries) {
-      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+      const auto left =
+          std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
       if (!query->WaitEnded(std::max<std::int64_t>(0, left.count()))) {
-        LogWarn("a streaming query did not end its batch in time; the batch is cancelled and runs again at the next start");
+        LogWarn(
+            "a streaming query did not end its batch in time; the batch is cancelled and runs again at the next start");
         query->Stop().IgnoreBecause("the process ends");
       }
     }
@@ -311,7 +313,8 @@ class ManagerImpl final : public Manager {
     registry.changed.notify_all();
   }
 
-  Result<CheckpointPlace> ResolveCheckpoint(const QueryRequest& request, const connectors::SinkProvider& provider) const;
+  Result<CheckpointPlace> ResolveCheckpoint(const QueryRequest& request,
+                                            const connectors::SinkProvider& provider) const;
   Result<void> StopRunsOf(const QueryRequest& request, const std::optional<std::string>& id, const std::string& path);
   Result<void> CheckName(const QueryRequest& request) const;
 
@@ -332,7 +335,8 @@ Result<ManagerImpl::CheckpointPlace> ManagerImpl::ResolveCheckpoint(const QueryR
     uri = *option;
     place.given = true;
   } else {
-    const auto parent = request.config.conf ? request.config.conf("spark.sql.streaming.checkpointLocation") : std::nullopt;
+    const auto parent =
+        request.config.conf ? request.config.conf("spark.sql.streaming.checkpointLocation") : std::nullopt;
     if (parent && !parent->empty()) {
       uri = *parent + "/" + (request.name ? *request.name : NewUuid());
       place.given = true;
@@ -377,11 +381,12 @@ Result<void> ManagerImpl::StopRunsOf(const QueryRequest& request, const std::opt
     const auto allowed =
         request.config.conf ? request.config.conf("spark.sql.streaming.stopActiveRunOnRestart") : std::nullopt;
     if (allowed && AsciiLower(*allowed) == "false") {
-      return Error(ErrorKind::kConflict, "",
-                   "Cannot start query with id " + query->id() +
-                       " as another query with same id is already active. Perhaps you are attempting to restart a query "
-                       "from checkpoint that is already active. You may stop the old query by setting the SQL "
-                       "configuration: spark.conf.set(\"spark.sql.streaming.stopActiveRunOnRestart\", true) and retry.")
+      return Error(
+                 ErrorKind::kConflict, "",
+                 "Cannot start query with id " + query->id() +
+                     " as another query with same id is already active. Perhaps you are attempting to restart a query "
+                     "from checkpoint that is already active. You may stop the old query by setting the SQL "
+                     "configuration: spark.conf.set(\"spark.sql.streaming.stopActiveRunOnRestart\", true) and retry.")
           .Family(ErrorFamily::kSpark);
     }
     LogWarn("stopping the run " + query->run_id() + " of query " + query->id() + " because it is started again");
@@ -448,7 +453,8 @@ Result<QueryPtr> ManagerImpl::Start(QueryRequest request) {
           .Family(ErrorFamily::kAnalysis);
     }
   }
-  const auto check = request.config.conf ? request.config.conf("spark.sql.streaming.unsupportedOperationCheck") : std::nullopt;
+  const auto check =
+      request.config.conf ? request.config.conf("spark.sql.streaming.unsupportedOperationCheck") : std::nullopt;
   (void)check;  // plans that Spark's check refuses cannot run here either
   FLEUVE_TRY(plan::CheckStreaming(request.plan, request.sink.output_mode));
   FLEUVE_ASSIGN(const auto known_id, checkpoint::Checkpoint::ReadQueryId(place.location));

@@ -20,8 +20,8 @@ namespace fleuve::stream {
 
 enum class EventKind { kStarted, kProgress, kIdle, kTerminated };
 
-/// Hears of queries. Called from a thread of the manager, one event at a time; `kStarted` from the thread that starts the
-/// query, before `Start` returns.
+/// Hears of queries. Called from a thread of the manager, one event at a time; `kStarted` from the thread that starts
+/// the query, before `Start` returns.
 class Listener {
  public:
   virtual ~Listener() = default;
@@ -57,8 +57,8 @@ class Manager {
   virtual QueryPtr Get(const std::string& session_key, const std::string& id) const = 0;
   /// A query of this run, running or ended (ended ones are kept for an hour); null where it is unknown.
   virtual QueryPtr Find(const std::string& session_key, const std::string& id, const std::string& run_id) const = 0;
-  /// True once a query of the session has ended since the session began or `ResetTerminated`; its failure where the last
-  /// ended one failed. False when `timeout_ms` has passed.
+  /// True once a query of the session has ended since the session began or `ResetTerminated`; its failure where the
+  /// last ended one failed. False when `timeout_ms` has passed.
   virtual Result<bool> AwaitAny(const std::string& session_key, std::optional<std::int64_t> timeout_ms,
                                 const CancellationTokenPtr& token) = 0;
   virtual void ResetTerminated(const std::string& session_key) = 0;

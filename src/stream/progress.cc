@@ -122,7 +122,8 @@ double InputRate(const Progress& progress, std::int64_t rows) {
 }
 
 double ProcessedRate(const Progress& progress, std::int64_t rows) {
-  return static_cast<double>(rows) / (static_cast<double>(std::max<std::int64_t>(1, progress.batch_duration_ms)) / 1000);
+  return static_cast<double>(rows) /
+         (static_cast<double>(std::max<std::int64_t>(1, progress.batch_duration_ms)) / 1000);
 }
 
 }  // namespace

@@ -19,7 +19,8 @@ std::string CauseText(const Error& error) {
   if (error.condition().empty() || error.condition().starts_with("_LEGACY")) {
     return error.message();
   }
-  if (error.condition().starts_with("DELTA_") || error.condition() == "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE") {
+  if (error.condition().starts_with("DELTA_") ||
+      error.condition() == "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE") {
     return "[" + error.condition() + "] " + error.message();
   }
   if (error.message().starts_with("Failed to read log file ")) {
@@ -184,7 +185,8 @@ Result<void> MicroBatchQuery::Stop() {
   if (!changed_.wait_for(lock, std::chrono::milliseconds(timeout), [&] { return ended_; })) {
     return Error(ErrorKind::kTransient, "",
                  "Stream Execution thread for stream " + PrettyId() + " failed to stop within " +
-                     std::to_string(timeout) + " milliseconds (specified by spark.sql.streaming.stopTimeout). See the "
+                     std::to_string(timeout) +
+                     " milliseconds (specified by spark.sql.streaming.stopTimeout). See the "
                      "cause on what was being executed in the streaming query thread.");
   }
   return {};
@@ -262,13 +264,13 @@ void MicroBatchQuery::Fail(Error error) {
   if (failure.cause_condition.starts_with("_LEGACY")) {
     failure.cause_condition.clear();
   }
-  failure.description = cause +
-                        "\n=== Streaming Query ===\nIdentifier: " + PrettyId() +
+  failure.description = cause + "\n=== Streaming Query ===\nIdentifier: " + PrettyId() +
                         "\nCurrent Committed Offsets: " + OffsetsText(false) +
                         "\nCurrent Available Offsets: " + OffsetsText(true) +
                         "\n\nCurrent State: ACTIVE\nThread State: RUNNABLE";
   if (initialized_) {
-    std::string plan = request_.explain ? request_.explain(request_.plan, false) : std::string("WriteToMicroBatchDataSource");
+    std::string plan =
+        request_.explain ? request_.explain(request_.plan, false) : std::string("WriteToMicroBatchDataSource");
     failure.description += "\n\nLogical Plan:\n" + plan + "\n";
   }
   failure.error = Error(error.kind(), "STREAM_FAILED",

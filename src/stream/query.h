@@ -94,8 +94,8 @@ class Query {
   /// Ends the query and waits for its thread. The batch in flight is given up and run again at the next start.
   /// Idempotent.
   virtual Result<void> Stop() = 0;
-  /// True once the query has ended, false when `timeout_ms` has passed; without it, waits for ever. The query's failure,
-  /// where it failed. kCancelled through `token`, which may be null.
+  /// True once the query has ended, false when `timeout_ms` has passed; without it, waits for ever. The query's
+  /// failure, where it failed. kCancelled through `token`, which may be null.
   virtual Result<bool> AwaitTermination(std::optional<std::int64_t> timeout_ms, const CancellationTokenPtr& token) = 0;
   /// Waits until a trigger finds nothing new. The query's failure where it fails meanwhile.
   virtual Result<void> ProcessAllAvailable(const CancellationTokenPtr& token) = 0;

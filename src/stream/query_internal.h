@@ -116,7 +116,8 @@ class MicroBatchQuery final : public Query, public std::enable_shared_from_this<
   std::string Conf(const std::string& key, const std::string& fallback) const;
   std::int64_t ConfInt(const std::string& key, std::int64_t fallback) const;
   bool ConfBool(const std::string& key, bool fallback) const;
-  std::vector<std::pair<std::string, std::string>> PinnedConf(const std::vector<std::pair<std::string, std::string>>& found) const;
+  std::vector<std::pair<std::string, std::string>> PinnedConf(
+      const std::vector<std::pair<std::string, std::string>>& found) const;
   bool stopping() const;
   std::string PrettyId() const;
 

@@ -147,8 +147,8 @@ class LogSink final : public connectors::Sink {
     }
     const std::string data = "/out/data-" + batch.attempt_id;
     FLEUVE_TRY(store_->Put(data, "rows", storage::PutMode::kIfAbsent));
-    const std::string text = std::to_string(batch.batch_id.value) + " " +
-                             batch.commit_fields["offsets"].items()[0].AsString() + " " + data;
+    const std::string text =
+        std::to_string(batch.batch_id.value) + " " + batch.commit_fields["offsets"].items()[0].AsString() + " " + data;
     FLEUVE_ASSIGN(std::string staged, store_->Stage(path, text, batch.attempt_id));
     return std::unique_ptr<connectors::StagedBatch>(std::make_unique<Staged>(store_, data, std::move(staged), path));
   }
@@ -184,9 +184,10 @@ struct Events {
   std::vector<std::pair<EventKind, std::string>> seen;
 };
 
-Started StartQuery(const std::shared_ptr<storage::ObjectStore>& store, const std::shared_ptr<std::atomic<int>>& available,
-               TriggerSpec trigger, const std::shared_ptr<Events>& events = std::make_shared<Events>(),
-               std::map<std::string, std::string> conf = {}) {
+Started StartQuery(const std::shared_ptr<storage::ObjectStore>& store,
+                   const std::shared_ptr<std::atomic<int>>& available, TriggerSpec trigger,
+                   const std::shared_ptr<Events>& events = std::make_shared<Events>(),
+                   std::map<std::string, std::string> conf = {}) {
   auto registry = std::make_shared<connectors::ConnectorRegistry>();
   registry->AddSource("numbers", std::make_shared<NumberProvider>(available));
   auto host = std::make_shared<LoopHost>();
@@ -351,7 +352,8 @@ TEST(QueryTest, AFailureIsWrapped) {
   ASSERT_FALSE(ended.ok());
   EXPECT_EQ(ended.error().condition(), "STREAM_FAILED");
   EXPECT_EQ(ended.error().message().find("Query [id = an-id, runId = "), 0U);
-  EXPECT_NE(ended.error().message().find("The maximum supported log version is v2, but encountered v9"), std::string::npos);
+  EXPECT_NE(ended.error().message().find("The maximum supported log version is v2, but encountered v9"),
+            std::string::npos);
   EXPECT_EQ(run.query->status().message.find("Terminated with exception: Failed to read log file"), 0U);
   EXPECT_NE(run.query->failure()->description.find("=== Streaming Query ===\nIdentifier: [id = an-id, runId = "),
             std::string::npos);
@@ -361,7 +363,7 @@ TEST(RetentionTest, OldEntriesGoOneAtATime) {
   auto memory = storage::MemoryStore::Make();
   auto available = std::make_shared<std::atomic<int>>(12);
   Started run = StartQuery(memory, available, kAvailableNow, std::make_shared<Events>(),
-                       {{"spark.sql.streaming.minBatchesToRetain", "5"}});
+                           {{"spark.sql.streaming.minBatchesToRetain", "5"}});
   ASSERT_TRUE(run.query->AwaitTermination(std::nullopt, nullptr).ok());
   EXPECT_FALSE(memory->Get("/cp/offsets/5").ok());
   EXPECT_TRUE(memory->Get("/cp/offsets/6").ok());

@@ -13,8 +13,10 @@ namespace {
 
 Error BadInterval(const std::string& text, const char* kind, const std::string& why) {
   return Error(ErrorKind::kInvalidArgument, std::string("INVALID_INTERVAL_FORMAT.") + kind,
-               "Error parsing '" + text + "' to interval. Please ensure that the value provided is in a valid format for "
-               "defining an interval. " + why)
+               "Error parsing '" + text +
+                   "' to interval. Please ensure that the value provided is in a valid format for "
+                   "defining an interval. " +
+                   why)
       .With("input", text);
 }
 
@@ -125,8 +127,7 @@ Result<std::int64_t> ParseTriggerInterval(const std::string& text) {
         .Family(ErrorFamily::kIllegalArgument);
   }
   if (micros < 0) {
-    return Error(ErrorKind::kInvalidArgument, "",
-                 "requirement failed: the interval of trigger should not be negative")
+    return Error(ErrorKind::kInvalidArgument, "", "requirement failed: the interval of trigger should not be negative")
         .Family(ErrorFamily::kIllegalArgument);
   }
   const __int128 millis = micros / 1000;

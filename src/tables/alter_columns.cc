@@ -121,9 +121,7 @@ Result<void> Store(Alteration& a, types::Schema schema, bool new_columns) {
   return AssignColumnMapping(a.metadata, a.schema, new_columns);
 }
 
-Json FieldJson(const StructField& field) {
-  return types::DataType::Struct({field}).ToJson()["fields"].items()[0];
-}
+Json FieldJson(const StructField& field) { return types::DataType::Struct({field}).ToJson()["fields"].items()[0]; }
 
 /// Spark's own rule for ALTER COLUMN TYPE, before the table's: no value may be lost.
 bool CanUpCast(const DataType& from, const DataType& to) {
@@ -160,7 +158,8 @@ bool CanUpCast(const DataType& from, const DataType& to) {
     return digits(to) >= kDigits[rank(from)];
   }
   if (to.Is(TypeKind::kString)) {
-    return !from.IsNested() && !from.Is(TypeKind::kBinary) && !from.Is(TypeKind::kVariant) && !from.Is(TypeKind::kBoolean);
+    return !from.IsNested() && !from.Is(TypeKind::kBinary) && !from.Is(TypeKind::kVariant) &&
+           !from.Is(TypeKind::kBoolean);
   }
   if (from.Is(TypeKind::kDate)) {
     return to.Is(TypeKind::kTimestamp) || to.Is(TypeKind::kTimestampNtz);
@@ -240,30 +239,30 @@ Result<void> AddColumns(const TableContext& context, const TableRef& table, cons
         field.metadata.Set("comment", Json(*column.comment));
       }
       field = StoredSchema(DataType::Struct({field}), false).fields()[0];
-      FLEUVE_ASSIGN(schema, ChangeStruct(
-                                schema, ParentOf(column.path), 0,
-                                [&](std::vector<StructField> fields) -> Result<std::vector<StructField>> {
-                                  if (IndexOf(fields, field.name) >= 0) {
-                                    return Error(ErrorKind::kInvalidArgument, "FIELD_ALREADY_EXISTS",
-                                                 "Cannot add column, because `" + Dotted(column.path) +
-                                                     "` already exists.")
-                                        .With("op", "add")
-                                        .With("fieldNames", Dotted(column.path));
-                                  }
-                                  auto place = fields.end();
-                                  if (column.position.first) {
-                                    place = fields.begin();
-                                  } else if (!column.position.after.empty()) {
-                                    const auto at = IndexOf(fields, column.position.after);
-                                    if (at < 0) {
-                                      return Unresolved({column.position.after}, a.schema);
-                                    }
-                                    place = fields.begin() + at + 1;
-                                  }
-                                  fields.insert(place, field);
-                                  return fields;
-                                },
-                                [&] { return Unresolved(ParentOf(column.path), a.schema); }));
+      FLEUVE_ASSIGN(schema,
+                    ChangeStruct(
+                        schema, ParentOf(column.path), 0,
+                        [&](std::vector<StructField> fields) -> Result<std::vector<StructField>> {
+                          if (IndexOf(fields, field.name) >= 0) {
+                            return Error(ErrorKind::kInvalidArgument, "FIELD_ALREADY_EXISTS",
+                                         "Cannot add column, because `" + Dotted(column.path) + "` already exists.")
+                                .With("op", "add")
+                                .With("fieldNames", Dotted(column.path));
+                          }
+                          auto place = fields.end();
+                          if (column.position.first) {
+                            place = fields.begin();
+                          } else if (!column.position.after.empty()) {
+                            const auto at = IndexOf(fields, column.position.after);
+                            if (at < 0) {
+                              return Unresolved({column.position.after}, a.schema);
+                            }
+                            place = fields.begin() + at + 1;
+                          }
+                          fields.insert(place, field);
+                          return fields;
+                        },
+                        [&] { return Unresolved(ParentOf(column.path), a.schema); }));
       Json one(Json::Object{});
       one.Set("column", FieldJson(field));
       if (column.path.size() > 1) {
@@ -404,7 +403,8 @@ Result<void> AlterColumn(const TableContext& context, const TableRef& table, con
             .With("newField", change.type ? change.type->Sql() : "");
       };
       if (change.type) {
-        const types::DataType to = StoredSchema(DataType::Struct({{"x", *change.type, true, Json()}}), false).fields()[0].type;
+        const types::DataType to =
+            StoredSchema(DataType::Struct({{"x", *change.type, true, Json()}}), false).fields()[0].type;
         const std::string* length = FieldText(field, "__CHAR_VARCHAR_TYPE_STRING");
         if (change.type->Is(TypeKind::kVarchar) || change.type->Is(TypeKind::kChar) ||
             (length != nullptr && to.Is(TypeKind::kString))) {

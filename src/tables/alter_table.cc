@@ -118,7 +118,8 @@ Result<void> SetComment(const TableContext& context, const TableRef& table, cons
   });
 }
 
-Result<void> SetClustering(const TableContext& context, const TableRef& table, const std::vector<std::string>& columns) {
+Result<void> SetClustering(const TableContext& context, const TableRef& table,
+                           const std::vector<std::string>& columns) {
   return Alter(context, table, "CLUSTER BY", [&](Alteration& a) -> Result<void> {
     if (!a.metadata.partition_columns.empty()) {
       return Error(ErrorKind::kInvalidArgument, "DELTA_ALTER_TABLE_CLUSTER_BY_ON_PARTITIONED_TABLE_NOT_ALLOWED",
@@ -174,7 +175,8 @@ Result<void> AddConstraint(const TableContext& context, const TableRef& table, c
   });
 }
 
-Result<void> DropConstraint(const TableContext& context, const TableRef& table, const std::string& name, bool if_exists) {
+Result<void> DropConstraint(const TableContext& context, const TableRef& table, const std::string& name,
+                            bool if_exists) {
   return Alter(context, table, "DROP CONSTRAINT", [&](Alteration& a) -> Result<void> {
     const std::string key = "delta.constraints." + AsciiLower(name);
     const std::string* sql = delta::FindIn(a.metadata.configuration, key);

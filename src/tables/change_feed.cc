@@ -23,7 +23,8 @@ namespace {
 class OnlyRows final : public plan::DeletedRows {
  public:
   OnlyRows(std::vector<std::uint64_t> rows, std::int64_t file_rows)
-      : rows_(std::move(rows)), deleted_(std::max<std::int64_t>(0, file_rows - static_cast<std::int64_t>(rows_.size()))) {}
+      : rows_(std::move(rows)),
+        deleted_(std::max<std::int64_t>(0, file_rows - static_cast<std::int64_t>(rows_.size()))) {}
   std::int64_t count() const override { return deleted_; }
   std::int64_t Keep(std::int64_t start, std::int64_t count, std::uint32_t* kept) const override {
     auto at = std::lower_bound(rows_.begin(), rows_.end(), static_cast<std::uint64_t>(start));
@@ -181,7 +182,8 @@ class FeedScans {
         changes_.files.push_back(std::move(file));
       } else if (const auto* add = std::get_if<delta::AddFile>(&action); add != nullptr && add->data_change) {
         adds[add->path] = add;
-      } else if (const auto* remove = std::get_if<delta::RemoveFile>(&action); remove != nullptr && remove->data_change) {
+      } else if (const auto* remove = std::get_if<delta::RemoveFile>(&action);
+                 remove != nullptr && remove->data_change) {
         removes.push_back(remove);
       } else if (const auto* info = std::get_if<delta::CommitInfo>(&action)) {
         nothing = ChangedNothing(*info);
@@ -211,8 +213,9 @@ class FeedScans {
     };
     for (const delta::RemoveFile* remove : removes) {
       if (!remove->partition_values) {
-        return Error(ErrorKind::kCorrupt, "DELTA_REMOVE_FILE_CDC_MISSING_EXTENDED_METADATA",
-                     "The removed file " + remove->path + " has no partition values in the log: its rows cannot be read.")
+        return Error(
+                   ErrorKind::kCorrupt, "DELTA_REMOVE_FILE_CDC_MISSING_EXTENDED_METADATA",
+                   "The removed file " + remove->path + " has no partition values in the log: its rows cannot be read.")
             .With("file", remove->path);
       }
       const auto again = adds.find(remove->path);
@@ -298,7 +301,8 @@ Result<std::pair<ChangeBound, ChangeBound>> ChangeBoundsOf(const plan::Options& 
 Result<plan::PlanPtr> ChangeFeed(const delta::DeltaLogPtr& log, const ChangeBound& from, const ChangeBound& to,
                                  const plan::AnalysisConfig& config) {
   FLEUVE_ASSIGN(const delta::SnapshotPtr latest, log->Latest());
-  const bool out_of_range = ConfFlag(config, "spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled", false);
+  const bool out_of_range =
+      ConfFlag(config, "spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled", false);
   FLEUVE_ASSIGN(const std::vector<delta::VersionTime> times, log->CommitsFrom(0));
   const auto invalid = [](std::int64_t a, std::int64_t b) {
     return Error(ErrorKind::kInvalidArgument, "DELTA_INVALID_CDC_RANGE",
@@ -334,8 +338,8 @@ Result<plan::PlanPtr> ChangeFeed(const delta::DeltaLogPtr& log, const ChangeBoun
     }
   } else {
     // The first commit at or after the time.
-    const auto at = std::find_if(times.begin(), times.end(),
-                                 [&](const auto& t) { return t.timestamp_ms >= *from.timestamp_ms; });
+    const auto at =
+        std::find_if(times.begin(), times.end(), [&](const auto& t) { return t.timestamp_ms >= *from.timestamp_ms; });
     if (at == times.end()) {
       if (out_of_range) {
         return empty_plan();
@@ -370,7 +374,8 @@ Result<plan::PlanPtr> ChangeFeed(const delta::DeltaLogPtr& log, const ChangeBoun
   if (const std::string* text = latest->Property("delta.deletedFileRetentionDuration")) {
     retention = delta::ParseIntervalMs(*text).value_or(retention);
   }
-  if (time_of(start) > 0 && start < latest->version() && log->context().clock->NowMillis() - time_of(start) > retention) {
+  if (time_of(start) > 0 && start < latest->version() &&
+      log->context().clock->NowMillis() - time_of(start) > retention) {
     return Error(ErrorKind::kUnsupported, "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION",
                  "Version " + std::to_string(start) + " is older than delta.deletedFileRetentionDuration.");
   }

@@ -1,7 +1,6 @@
-#include "tables/clustering_internal.h"
-
 #include "base/bytes.h"
 #include "delta/skipping.h"
+#include "tables/clustering_internal.h"
 
 namespace fleuve::tables {
 

@@ -56,7 +56,8 @@ struct ColumnChange {
 Result<void> AlterColumn(const TableContext& context, const TableRef& table, const ColumnChange& change);
 Result<void> AddConstraint(const TableContext& context, const TableRef& table, const std::string& name,
                            const std::string& sql);
-Result<void> DropConstraint(const TableContext& context, const TableRef& table, const std::string& name, bool if_exists);
+Result<void> DropConstraint(const TableContext& context, const TableRef& table, const std::string& name,
+                            bool if_exists);
 /// COMMENT ON TABLE, ALTER TABLE SET TBLPROPERTIES ('comment' = ...).
 Result<void> SetComment(const TableContext& context, const TableRef& table, const std::optional<std::string>& comment);
 

@@ -21,7 +21,7 @@
 namespace fleuve::engine {
 class Engine;
 class RunObserver;
-}
+}  // namespace fleuve::engine
 
 namespace fleuve::tables {
 

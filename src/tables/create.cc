@@ -39,7 +39,8 @@ std::string JsonMap(const delta::StringMap& map) {
 }
 
 /// What SQL's own rules say of a definition, before Delta's.
-Result<std::vector<std::string>> CheckDefinition(const types::Schema& schema, const std::vector<std::string>& partition_by) {
+Result<std::vector<std::string>> CheckDefinition(const types::Schema& schema,
+                                                 const std::vector<std::string>& partition_by) {
   std::set<std::string> seen;
   for (const StructField& field : schema.fields()) {
     if (!seen.insert(AsciiLower(field.name)).second) {

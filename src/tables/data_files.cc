@@ -1,5 +1,3 @@
-#include "tables/data_files_internal.h"
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -12,6 +10,7 @@
 #include "engine/engine.h"
 #include "plan/analyzer.h"
 #include "plan/function_builder.h"
+#include "tables/data_files_internal.h"
 #include "tables/schema_internal.h"
 
 namespace fleuve::tables {
@@ -29,9 +28,7 @@ bool IsPartition(const delta::Metadata& metadata, const std::string& name) {
                      [&](const std::string& p) { return EqualsIgnoreAsciiCase(p, name); });
 }
 
-bool HasBounds(const DataType& type) {
-  return type.IsNumeric() || type.IsDateTime() || type.Is(TypeKind::kString);
-}
+bool HasBounds(const DataType& type) { return type.IsNumeric() || type.IsDateTime() || type.Is(TypeKind::kString); }
 
 /// A leaf whose statistics go into the log: names as in the files.
 struct Leaf {
@@ -127,7 +124,8 @@ std::string NestedObject(const std::vector<Leaf>& leaves, const std::function<st
     }
     Node* at = &top;
     for (const std::string& part : leaves[i].path) {
-      auto child = std::find_if(at->children.begin(), at->children.end(), [&](const auto& c) { return c.first == part; });
+      auto child =
+          std::find_if(at->children.begin(), at->children.end(), [&](const auto& c) { return c.first == part; });
       if (child == at->children.end()) {
         at->children.emplace_back(part, Node{});
         child = std::prev(at->children.end());
@@ -310,9 +308,9 @@ Result<std::vector<RowConstraint>> ConstraintsOf(const delta::Metadata& metadata
       FLEUVE_ASSIGN(const Json json, Json::Parse(*text));
       const std::string& sql = json["expression"]["expression"].AsString();
       FLEUVE_ASSIGN(ExprPtr condition, AnalyzeSql(sql, rows, config));
-      constraints.push_back({std::move(condition),
-                             Error(ErrorKind::kInvalidArgument, "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES",
-                                   "The data to write breaks the rule " + sql + " of column " + field.name + ".")});
+      constraints.push_back(
+          {std::move(condition), Error(ErrorKind::kInvalidArgument, "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES",
+                                       "The data to write breaks the rule " + sql + " of column " + field.name + ".")});
     }
     if (const std::string* text = FieldText(field, "__CHAR_VARCHAR_TYPE_STRING")) {
       FLEUVE_ASSIGN(const DataType declared, DataType::FromDdl(*text));
@@ -328,19 +326,19 @@ Result<std::vector<RowConstraint>> ConstraintsOf(const delta::Metadata& metadata
             "le", {length, plan::MakeLiteral(Value(static_cast<std::int64_t>(declared.length())), DataType::Int())},
             DataType::Boolean(), true);
         const ExprPtr is_null = plan::MakeCall("isnull", {column(i)}, DataType::Boolean(), false);
-        constraints.push_back({plan::MakeCall("or", {is_null, fits}, DataType::Boolean(), true),
-                               Error(ErrorKind::kInvalidArgument, "DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
-                                     "A value of column " + field.name + " is longer than its type " + *text +
-                                         " allows.")});
+        constraints.push_back(
+            {plan::MakeCall("or", {is_null, fits}, DataType::Boolean(), true),
+             Error(ErrorKind::kInvalidArgument, "DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
+                   "A value of column " + field.name + " is longer than its type " + *text + " allows.")});
       }
     }
     if (const std::string* sql = FieldText(field, "delta.generationExpression")) {
       FLEUVE_ASSIGN(ExprPtr made, AnalyzeSql(*sql, rows, config));
       FLEUVE_ASSIGN(made, AlignExpr(made, field.type, true, config));
-      constraints.push_back({plan::MakeCall("eqnullsafe", {column(i), made}, DataType::Boolean(), false, made->can_fail),
-                             Error(ErrorKind::kInvalidArgument, "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES",
-                                   "A value of the generated column " + field.name + " is not what " + *sql +
-                                       " gives.")});
+      constraints.push_back(
+          {plan::MakeCall("eqnullsafe", {column(i), made}, DataType::Boolean(), false, made->can_fail),
+           Error(ErrorKind::kInvalidArgument, "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES",
+                 "A value of the generated column " + field.name + " is not what " + *sql + " gives.")});
     }
   }
   for (const auto& [key, sql] : metadata.configuration) {
@@ -358,8 +356,9 @@ Result<std::vector<RowConstraint>> ConstraintsOf(const delta::Metadata& metadata
 }
 
 Result<DataFiles> WriteDataFiles(const TableContext& context, const storage::Location& table,
-                                 const delta::Metadata& metadata, const types::Schema& schema, const plan::PlanPtr& rows,
-                                 const std::vector<RowConstraint>& constraints, const DataFileOptions& options) {
+                                 const delta::Metadata& metadata, const types::Schema& schema,
+                                 const plan::PlanPtr& rows, const std::vector<RowConstraint>& constraints,
+                                 const DataFileOptions& options) {
   if (!table.store->is_local()) {
     return Error::Unsupported("data files outside the local file system");
   }
@@ -481,9 +480,9 @@ Result<DataFiles> WriteDataFiles(const TableContext& context, const storage::Loc
         add.stats += ",\"minValues\":" + NestedObject(leaves, [&](std::size_t i) { return bound(i, false); });
         add.stats += ",\"maxValues\":" + NestedObject(leaves, [&](std::size_t i) { return bound(i, true); });
         add.stats += ",\"nullCount\":" + NestedObject(leaves, [&](std::size_t i) -> std::string {
-          const engine::ColumnStatistics* s = find(i);
-          return s == nullptr || s->null_count < 0 ? std::string() : std::to_string(s->null_count);
-        });
+                       const engine::ColumnStatistics* s = find(i);
+                       return s == nullptr || s->null_count < 0 ? std::string() : std::to_string(s->null_count);
+                     });
       }
       if (tight_bounds) {
         add.stats += ",\"tightBounds\":true";

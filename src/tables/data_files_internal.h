@@ -43,11 +43,12 @@ struct DataFileOptions {
 Result<std::vector<RowConstraint>> ConstraintsOf(const delta::Metadata& metadata, const types::Schema& schema,
                                                  const plan::PlanPtr& rows, const plan::AnalysisConfig& config);
 
-/// Runs `rows` (analyzed; output: the columns of `schema` in order, extra columns behind them only for change files) into
-/// files of the table. Nothing is synced. A violated constraint removes the files and gives its error.
+/// Runs `rows` (analyzed; output: the columns of `schema` in order, extra columns behind them only for change files)
+/// into files of the table. Nothing is synced. A violated constraint removes the files and gives its error.
 Result<DataFiles> WriteDataFiles(const TableContext& context, const storage::Location& table,
-                                 const delta::Metadata& metadata, const types::Schema& schema, const plan::PlanPtr& rows,
-                                 const std::vector<RowConstraint>& constraints, const DataFileOptions& options);
+                                 const delta::Metadata& metadata, const types::Schema& schema,
+                                 const plan::PlanPtr& rows, const std::vector<RowConstraint>& constraints,
+                                 const DataFileOptions& options);
 
 /// Runs a plan and gives its rows (few).
 Result<std::vector<types::Value::List>> RunRows(const TableContext& context, const plan::PlanPtr& plan);

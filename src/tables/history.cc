@@ -46,23 +46,17 @@ Result<RowsResult> DescribeHistory(const TableContext& context, const TableRef& 
   }
   RowsResult result;
   result.schema = DataType::Struct(
-      {Field("version", DataType::Long()),
-       Field("timestamp", DataType::Timestamp()),
-       Field("userId", DataType::String()),
-       Field("userName", DataType::String()),
-       Field("operation", DataType::String()),
-       Field("operationParameters", TextMap()),
-       Field("job", DataType::Struct({Field("jobId", DataType::String()), Field("jobName", DataType::String()),
-                                      Field("jobRunId", DataType::String()), Field("runId", DataType::String()),
-                                      Field("jobOwnerId", DataType::String()),
-                                      Field("triggerType", DataType::String())})),
+      {Field("version", DataType::Long()), Field("timestamp", DataType::Timestamp()),
+       Field("userId", DataType::String()), Field("userName", DataType::String()),
+       Field("operation", DataType::String()), Field("operationParameters", TextMap()),
+       Field("job",
+             DataType::Struct({Field("jobId", DataType::String()), Field("jobName", DataType::String()),
+                               Field("jobRunId", DataType::String()), Field("runId", DataType::String()),
+                               Field("jobOwnerId", DataType::String()), Field("triggerType", DataType::String())})),
        Field("notebook", DataType::Struct({Field("notebookId", DataType::String())})),
-       Field("clusterId", DataType::String()),
-       Field("readVersion", DataType::Long()),
-       Field("isolationLevel", DataType::String()),
-       Field("isBlindAppend", DataType::Boolean()),
-       Field("operationMetrics", TextMap()),
-       Field("userMetadata", DataType::String()),
+       Field("clusterId", DataType::String()), Field("readVersion", DataType::Long()),
+       Field("isolationLevel", DataType::String()), Field("isBlindAppend", DataType::Boolean()),
+       Field("operationMetrics", TextMap()), Field("userMetadata", DataType::String()),
        Field("engineInfo", DataType::String())});
   for (const delta::VersionTime& time : times) {
     auto commit = log->ReadCommit(time.version);
@@ -120,29 +114,24 @@ Result<RowsResult> DescribeDetail(const TableContext& context, const TableRef& t
   const delta::Metadata& metadata = snapshot->metadata();
   RowsResult result;
   const DataType texts = DataType::Array(DataType::String());
-  result.schema = DataType::Struct(
-      {Field("format", DataType::String()), Field("id", DataType::String()), Field("name", DataType::String()),
-       Field("description", DataType::String()), Field("location", DataType::String()),
-       Field("createdAt", DataType::Timestamp()), Field("lastModified", DataType::Timestamp()),
-       Field("partitionColumns", texts), Field("clusteringColumns", texts), Field("numFiles", DataType::Long()),
-       Field("sizeInBytes", DataType::Long()), Field("properties", TextMap()), Field("minReaderVersion", DataType::Int()),
-       Field("minWriterVersion", DataType::Int()), Field("tableFeatures", texts)});
+  result.schema = DataType::Struct({Field("format", DataType::String()), Field("id", DataType::String()),
+                                    Field("name", DataType::String()), Field("description", DataType::String()),
+                                    Field("location", DataType::String()), Field("createdAt", DataType::Timestamp()),
+                                    Field("lastModified", DataType::Timestamp()), Field("partitionColumns", texts),
+                                    Field("clusteringColumns", texts), Field("numFiles", DataType::Long()),
+                                    Field("sizeInBytes", DataType::Long()), Field("properties", TextMap()),
+                                    Field("minReaderVersion", DataType::Int()),
+                                    Field("minWriterVersion", DataType::Int()), Field("tableFeatures", texts)});
   std::string name;
   for (const std::string& part : table.catalog_name) {
     name += (name.empty() ? "" : ".") + part;
   }
-  result.rows.push_back({Value("delta"),
-                         Value(metadata.id),
-                         name.empty() ? Value() : Value(name),
-                         Text(metadata.description),
-                         Value(storage::ToFileUri(table.location.path)),
+  result.rows.push_back({Value("delta"), Value(metadata.id), name.empty() ? Value() : Value(name),
+                         Text(metadata.description), Value(storage::ToFileUri(table.location.path)),
                          metadata.created_time ? Value(*metadata.created_time * 1000) : Value(),
-                         Value(snapshot->timestamp_ms() * 1000),
-                         Texts(metadata.partition_columns),
-                         Texts(ClusteringColumns(*snapshot)),
-                         Value(snapshot->file_count()),
-                         Value(snapshot->size_bytes()),
-                         MapOf(metadata.configuration),
+                         Value(snapshot->timestamp_ms() * 1000), Texts(metadata.partition_columns),
+                         Texts(ClusteringColumns(*snapshot)), Value(snapshot->file_count()),
+                         Value(snapshot->size_bytes()), MapOf(metadata.configuration),
                          Value(static_cast<std::int64_t>(snapshot->protocol().min_reader_version)),
                          Value(static_cast<std::int64_t>(snapshot->protocol().min_writer_version)),
                          Texts(delta::FeaturesOf(snapshot->protocol()))});

@@ -1,5 +1,3 @@
-#include "tables/insert_columns_internal.h"
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -8,6 +6,7 @@
 #include "plan/coercion.h"
 #include "plan/function_builder.h"
 #include "tables/data_files_internal.h"
+#include "tables/insert_columns_internal.h"
 #include "tables/schema_internal.h"
 
 namespace fleuve::tables {
@@ -54,7 +53,8 @@ bool Narrows(const types::DataType& from, const types::DataType& to) {
 }
 
 /// A struct by position keeps a surplus of fields as the data has it, so that the schema check can name it.
-Result<ExprPtr> Assign(const ExprPtr& value, const StructField& field, bool by_name, const plan::AnalysisConfig& config) {
+Result<ExprPtr> Assign(const ExprPtr& value, const StructField& field, bool by_name,
+                       const plan::AnalysisConfig& config) {
   if (field.type.Is(types::TypeKind::kStruct) && value->type.Is(types::TypeKind::kStruct) && by_name) {
     const auto& have = value->type.fields();
     for (const StructField& inner : have) {
@@ -78,7 +78,8 @@ Result<std::vector<NamedColumn>> ResolveInputColumns(const plan::PlanPtr& input,
   const std::vector<const plan::Attribute*> visible = Visible(input);
   std::vector<NamedColumn> columns;
   *narrows = false;
-  const bool assigns = schema != nullptr && !spec.stream && (spec.store_assignment || spec.match == ColumnMatch::kByPosition);
+  const bool assigns =
+      schema != nullptr && !spec.stream && (spec.store_assignment || spec.match == ColumnMatch::kByPosition);
   if (!assigns) {
     for (const plan::Attribute* attribute : visible) {
       columns.push_back({attribute->name, plan::MakeAttribute(*attribute)});
@@ -212,8 +213,8 @@ Result<ExprPtr> FitLength(const ExprPtr& value, const StructField& field, const 
   if (!declared.Is(types::TypeKind::kChar)) {
     return value;
   }
-  const ExprPtr length = plan::MakeLiteral(types::Value(static_cast<std::int64_t>(declared.length())),
-                                           types::DataType::Int());
+  const ExprPtr length =
+      plan::MakeLiteral(types::Value(static_cast<std::int64_t>(declared.length())), types::DataType::Int());
   const ExprPtr blank = plan::MakeLiteral(types::Value(" "), types::DataType::String());
   FLEUVE_ASSIGN(const ExprPtr filled, Text("rpad", {value, length, blank}, config));
   FLEUVE_ASSIGN(const ExprPtr value_length, Text("length", {value}, config));

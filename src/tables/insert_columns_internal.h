@@ -1,7 +1,8 @@
 #pragma once
 
 /// \file
-/// From the columns of a query to named columns of the table: by position or by name, with INSERT's lists and partitions.
+/// From the columns of a query to named columns of the table: by position or by name, with INSERT's lists and
+/// partitions.
 
 #include <string>
 #include <vector>

@@ -121,17 +121,17 @@ Result<RowsResult> Optimize(const TableContext& context, const TableRef& table, 
   std::vector<std::vector<delta::AddFile>> bins;
   std::int64_t partitions = 0;
   for (auto& [folder, files] : by_partition) {
-    std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) {
-      return a.size != b.size ? a.size < b.size : a.path < b.path;
-    });
+    std::sort(files.begin(), files.end(),
+              [](const auto& a, const auto& b) { return a.size != b.size ? a.size < b.size : a.path < b.path; });
     const std::size_t before = bins.size();
     std::vector<delta::AddFile> bin;
     std::int64_t bytes = 0;
     const auto close = [&] {
-      const bool worth = bin.size() > 1 || (bin.size() == 1 && (bin[0].deletion_vector || !spec.zorder_by.empty() ||
-                                                     (is_clustered && bin[0].clustering_provider != "liquid")));
-      if (is_clustered && std::all_of(bin.begin(), bin.end(),
-                                      [](const auto& add) { return add.clustering_provider == "liquid"; })) {
+      const bool worth =
+          bin.size() > 1 || (bin.size() == 1 && (bin[0].deletion_vector || !spec.zorder_by.empty() ||
+                                                 (is_clustered && bin[0].clustering_provider != "liquid")));
+      if (is_clustered &&
+          std::all_of(bin.begin(), bin.end(), [](const auto& add) { return add.clustering_provider == "liquid"; })) {
         bin.clear();
         bytes = 0;
         return;
@@ -182,8 +182,9 @@ Result<RowsResult> Optimize(const TableContext& context, const TableRef& table, 
     }
     DataFileOptions options;
     options.data_change = false;
-    FLEUVE_ASSIGN(DataFiles written, WriteDataFiles(context, table.location, metadata, snapshot->schema(),
-                                                    ProjectTo(rows, std::move(columns), snapshot->schema()), {}, options));
+    FLEUVE_ASSIGN(DataFiles written,
+                  WriteDataFiles(context, table.location, metadata, snapshot->schema(),
+                                 ProjectTo(rows, std::move(columns), snapshot->schema()), {}, options));
     for (delta::AddFile& add : written.adds) {
       if (is_clustered) {
         add.clustering_provider = "liquid";
@@ -245,8 +246,8 @@ Result<RowsResult> Optimize(const TableContext& context, const TableRef& table, 
        Field("inputNumCubes", DataType::Long()),
        Field("mergedFiles", DataType::Struct({Field("num", DataType::Long()), Field("size", DataType::Long())})),
        Field("numOutputCubes", DataType::Long()), Field("mergedNumCubes", DataType::Long())});
-  const DataType vector_type = DataType::Struct({Field("numDeletionVectorsRemoved", DataType::Long()),
-                                                 Field("numDeletionVectorRowsRemoved", DataType::Long())});
+  const DataType vector_type = DataType::Struct(
+      {Field("numDeletionVectorsRemoved", DataType::Long()), Field("numDeletionVectorRowsRemoved", DataType::Long())});
   const DataType metrics_type = DataType::Struct({Field("numFilesAdded", DataType::Long()),
                                                   Field("numFilesRemoved", DataType::Long()),
                                                   Field("filesAdded", FileSizes()),
@@ -275,21 +276,33 @@ Result<RowsResult> Optimize(const TableContext& context, const TableRef& table, 
   if (!spec.zorder_by.empty()) {
     const Value none(Value::List{Value(0), Value(0)});
     const Value all(Value::List{Value(static_cast<std::int64_t>(removed.size())), Value(removed_bytes)});
-    zorder = Value(Value::List{Value("all"), none, all, Value(0), all, Value(static_cast<std::int64_t>(bins.size())),
-                               Value()});
+    zorder = Value(
+        Value::List{Value("all"), none, all, Value(0), all, Value(static_cast<std::int64_t>(bins.size())), Value()});
   }
   const auto columns = static_cast<std::int64_t>(snapshot->schema().fields().size());
   RowsResult result;
   result.schema = DataType::Struct({Field("path", DataType::String()), Field("metrics", metrics_type)});
-  result.rows.push_back(
-      {Value(storage::ToFileUri(table.location.path)),
-       Value(Value::List{Value(static_cast<std::int64_t>(added.size())), Value(static_cast<std::int64_t>(removed.size())),
-                         SizesOf(added), SizesOf(removed), Value(partitions), std::move(zorder),
-                         Value(static_cast<std::int64_t>(bins.size())), Value(1),
-                         Value(static_cast<std::int64_t>(considered.size())),
-                         Value(static_cast<std::int64_t>(considered.size() - removed.size())), Value(!orders), Value(0),
-                         Value(0), Value(start_ms), Value(context.logs->context().clock->NowMillis()), Value(1), Value(0),
-                         Value(Value::List{Value(vectors_removed), Value(0)}), Value(columns), Value(columns)})});
+  result.rows.push_back({Value(storage::ToFileUri(table.location.path)),
+                         Value(Value::List{Value(static_cast<std::int64_t>(added.size())),
+                                           Value(static_cast<std::int64_t>(removed.size())),
+                                           SizesOf(added),
+                                           SizesOf(removed),
+                                           Value(partitions),
+                                           std::move(zorder),
+                                           Value(static_cast<std::int64_t>(bins.size())),
+                                           Value(1),
+                                           Value(static_cast<std::int64_t>(considered.size())),
+                                           Value(static_cast<std::int64_t>(considered.size() - removed.size())),
+                                           Value(!orders),
+                                           Value(0),
+                                           Value(0),
+                                           Value(start_ms),
+                                           Value(context.logs->context().clock->NowMillis()),
+                                           Value(1),
+                                           Value(0),
+                                           Value(Value::List{Value(vectors_removed), Value(0)}),
+                                           Value(columns),
+                                           Value(columns)})});
   return result;
 }
 
@@ -413,9 +426,9 @@ Result<RowsResult> Vacuum(const TableContext& context, const TableRef& table, st
     start.Set("specifiedRetentionMillis", Json(static_cast<std::int64_t>(*retention_hours * 3600000)));
   }
   start.Set("defaultRetentionMillis", Json(retention));
-  FLEUVE_TRY(CommitVacuum(context, table, "VACUUM START", std::move(start),
-                          {{"numFilesToDelete", number(static_cast<std::int64_t>(gone.size()))},
-                           {"sizeOfDataToDelete", number(bytes)}}));
+  FLEUVE_TRY(CommitVacuum(
+      context, table, "VACUUM START", std::move(start),
+      {{"numFilesToDelete", number(static_cast<std::int64_t>(gone.size()))}, {"sizeOfDataToDelete", number(bytes)}}));
   for (const storage::ObjectMeta& entry : gone) {
     const auto deleted = store.Delete(entry.path);
     if (!deleted.ok() && deleted.error().kind() != ErrorKind::kNotFound) {
@@ -427,9 +440,9 @@ Result<RowsResult> Vacuum(const TableContext& context, const TableRef& table, st
   }
   Json end(Json::Object{});
   end.Set("status", Json("COMPLETED"));
-  FLEUVE_TRY(CommitVacuum(context, table, "VACUUM END", std::move(end),
-                          {{"numDeletedFiles", number(static_cast<std::int64_t>(gone.size()))},
-                           {"numVacuumedDirectories", "1"}}));
+  FLEUVE_TRY(CommitVacuum(
+      context, table, "VACUUM END", std::move(end),
+      {{"numDeletedFiles", number(static_cast<std::int64_t>(gone.size()))}, {"numVacuumedDirectories", "1"}}));
   log->WaitForBackground();
   result.rows.push_back({Value(storage::ToFileUri(table.location.path))});
   return result;
@@ -513,7 +526,8 @@ Result<RowsResult> Restore(const TableContext& context, const TableRef& table, c
     operation.name = "RESTORE";
     Json parameters(Json::Object{});
     parameters.Set("version", when.version ? Json(*when.version) : Json());
-    parameters.Set("timestamp", when.timestamp_ms ? Json(types::TimestampNtzToString(*when.timestamp_ms * 1000)) : Json());
+    parameters.Set("timestamp",
+                   when.timestamp_ms ? Json(types::TimestampNtzToString(*when.timestamp_ms * 1000)) : Json());
     operation.parameters = std::move(parameters);
     const auto number = [](std::int64_t n) { return std::to_string(n); };
     operation.metrics = {{"numRestoredFiles", number(restored)},
@@ -526,12 +540,10 @@ Result<RowsResult> Restore(const TableContext& context, const TableRef& table, c
     log->WaitForBackground();
   }
   RowsResult result;
-  result.schema = DataType::Struct({Field("table_size_after_restore", DataType::Long()),
-                                    Field("num_of_files_after_restore", DataType::Long()),
-                                    Field("num_removed_files", DataType::Long()),
-                                    Field("num_restored_files", DataType::Long()),
-                                    Field("removed_files_size", DataType::Long()),
-                                    Field("restored_files_size", DataType::Long())});
+  result.schema = DataType::Struct(
+      {Field("table_size_after_restore", DataType::Long()), Field("num_of_files_after_restore", DataType::Long()),
+       Field("num_removed_files", DataType::Long()), Field("num_restored_files", DataType::Long()),
+       Field("removed_files_size", DataType::Long()), Field("restored_files_size", DataType::Long())});
   result.rows.push_back({Value(target->size_bytes()), Value(target->file_count()), Value(removed), Value(restored),
                          Value(removed_bytes), Value(restored_bytes)});
   return result;

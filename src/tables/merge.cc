@@ -204,9 +204,10 @@ class Merger {
         FLEUVE_TRY(CheckExpression(clause.condition));
         conditions.push_back(clause.condition);
         if (clause.condition == nullptr && i + 1 < clauses->size()) {
-          const char* condition = clauses == &spec_.matched       ? "DELTA_NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION"
-                                  : clauses == &spec_.not_matched ? "DELTA_NON_LAST_NOT_MATCHED_CLAUSE_OMIT_CONDITION"
-                                                                  : "DELTA_NON_LAST_NOT_MATCHED_BY_SOURCE_CLAUSE_OMIT_CONDITION";
+          const char* condition = clauses == &spec_.matched ? "DELTA_NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION"
+                                  : clauses == &spec_.not_matched
+                                      ? "DELTA_NON_LAST_NOT_MATCHED_CLAUSE_OMIT_CONDITION"
+                                      : "DELTA_NON_LAST_NOT_MATCHED_BY_SOURCE_CLAUSE_OMIT_CONDITION";
           return Error(ErrorKind::kInvalidArgument, condition,
                        "Only the last clause of its kind may go without a condition.");
         }
@@ -240,7 +241,8 @@ class Merger {
   }
 
   bool Evolves() const {
-    return spec_.schema_evolution || ConfFlag(context_.config, "spark.databricks.delta.schema.autoMerge.enabled", false);
+    return spec_.schema_evolution ||
+           ConfFlag(context_.config, "spark.databricks.delta.schema.autoMerge.enabled", false);
   }
 
   std::vector<const plan::Attribute*> SourceColumns() const {
@@ -285,7 +287,8 @@ class Merger {
     rules.add_columns = true;
     rules.allow_casts = true;
     rules.widen = snapshot_->BooleanProperty("delta.enableTypeWidening", false);
-    FLEUVE_ASSIGN(types::Schema merged, MergeSchemas(schema_, DataType::Struct(std::move(data)), rules, context_.config));
+    FLEUVE_ASSIGN(types::Schema merged,
+                  MergeSchemas(schema_, DataType::Struct(std::move(data)), rules, context_.config));
     if (!(merged == schema_)) {
       schema_ = RecordTypeChanges(schema_, StoredSchema(merged, false));
       FLEUVE_TRY(CheckColumnNames(schema_, delta::ColumnMappingMode(metadata_) != "none"));
@@ -319,8 +322,8 @@ class Merger {
     for (std::size_t i = 0; i < schema_.fields().size(); ++i) {
       const StructField& field = schema_.fields()[i];
       if (i < spec_.target->output.size()) {
-        FLEUVE_ASSIGN(ExprPtr value, AlignExpr(plan::MakeAttribute(spec_.target->output[i]), field.type, true,
-                                               context_.config));
+        FLEUVE_ASSIGN(ExprPtr value,
+                      AlignExpr(plan::MakeAttribute(spec_.target->output[i]), field.type, true, context_.config));
         old_values_.push_back(std::move(value));
       } else {
         old_values_.push_back(plan::MakeNull(field.type));
@@ -406,7 +409,9 @@ class Merger {
         return nullptr;
       }
       const ExprPtr one = IsTrue(clause.condition);
-      any = any == nullptr ? one : plan::MakeCall("or", {any, one}, DataType::Boolean(), false, one->can_fail || any->can_fail);
+      any = any == nullptr
+                ? one
+                : plan::MakeCall("or", {any, one}, DataType::Boolean(), false, one->can_fail || any->can_fail);
     }
     return any;
   }
@@ -443,9 +448,10 @@ class Merger {
         FLEUVE_ASSIGN(const auto pair_count, RunRows(context_, pairs));
         FLEUVE_ASSIGN(const auto row_count, RunRows(context_, rows));
         if (pair_count.at(0).at(0).integer() != row_count.at(0).at(0).integer()) {
-          return Error(ErrorKind::kInvalidArgument, "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
-                       "Cannot perform MERGE: several source rows match one row of the target table, and what becomes of "
-                       "it would be arbitrary.")
+          return Error(
+                     ErrorKind::kInvalidArgument, "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
+                     "Cannot perform MERGE: several source rows match one row of the target table, and what becomes of "
+                     "it would be arbitrary.")
               .With("usageReference", "");
         }
       }
@@ -476,7 +482,8 @@ class Merger {
     PlanPtr joined;
     if (only_delete) {
       const auto side = [&](plan::JoinType type, bool matched) {
-        return Extend(Join(type, target, source_, spec_.condition), {{NewAttribute("m", DataType::Boolean()), Flag(matched)}});
+        return Extend(Join(type, target, source_, spec_.condition),
+                      {{NewAttribute("m", DataType::Boolean()), Flag(matched)}});
       };
       auto both = std::make_shared<plan::LogicalPlan>();
       both->kind = plan::PlanKind::kUnion;
@@ -577,7 +584,8 @@ class Merger {
   /// Rows to insert, as the table's columns.
   fleuve::Result<PlanPtr> InsertRows(plan::Attribute* action_out) {
     FLEUVE_ASSIGN(const PlanPtr target, ScanFiles(snapshot_, candidates_, spec_.target->output));
-    const PlanPtr alone = candidates_.empty() ? source_ : Join(plan::JoinType::kLeftAnti, source_, target, spec_.condition);
+    const PlanPtr alone =
+        candidates_.empty() ? source_ : Join(plan::JoinType::kLeftAnti, source_, target, spec_.condition);
     std::vector<ExprPtr> cases;
     for (std::size_t i = 0; i < spec_.not_matched.size(); ++i) {
       const MergeClause& clause = spec_.not_matched[i];
@@ -740,29 +748,28 @@ class Merger {
     operation.user_metadata = Conf(context_.config, "spark.databricks.delta.commitInfo.userMetadata");
     const auto number = [](std::int64_t n) { return std::to_string(n); };
     const std::string elapsed = Millis(start_, context_.logs->context().clock->MonotonicNanos());
-    operation.metrics = {
-        {"numTargetRowsCopied", number(copied_)},
-        {"numTargetRowsDeleted", number(deleted())},
-        {"numTargetBytesRemoved", number(removed_bytes_)},
-        {"numTargetDeletionVectorsAdded", "0"},
-        {"numTargetRowsMatchedUpdated", number(matched_updated_)},
-        {"numTargetRowsMatchedDeleted", number(matched_deleted_)},
-        {"numTargetRowsUpdated", number(updated())},
-        {"numTargetChangeFilesAdded", number(static_cast<std::int64_t>(changes_.adds.size()))},
-        {"numTargetRowsNotMatchedBySourceDeleted", number(by_source_deleted_)},
-        {"rewriteTimeMs", elapsed},
-        {"numTargetFilesAdded", number(static_cast<std::int64_t>(written_.adds.size()))},
-        {"numTargetBytesAdded", number(written_.bytes)},
-        {"executionTimeMs", elapsed},
-        {"materializeSourceTimeMs", "0"},
-        {"numTargetRowsInserted", number(inserted_)},
-        {"numTargetDeletionVectorsUpdated", "0"},
-        {"scanTimeMs", "0"},
-        {"numOutputRows", number(copied_ + updated() + inserted_)},
-        {"numTargetDeletionVectorsRemoved", "0"},
-        {"numTargetRowsNotMatchedBySourceUpdated", number(by_source_updated_)},
-        {"numSourceRows", number(source_rows_)},
-        {"numTargetFilesRemoved", number(static_cast<std::int64_t>(touched_.size()))}};
+    operation.metrics = {{"numTargetRowsCopied", number(copied_)},
+                         {"numTargetRowsDeleted", number(deleted())},
+                         {"numTargetBytesRemoved", number(removed_bytes_)},
+                         {"numTargetDeletionVectorsAdded", "0"},
+                         {"numTargetRowsMatchedUpdated", number(matched_updated_)},
+                         {"numTargetRowsMatchedDeleted", number(matched_deleted_)},
+                         {"numTargetRowsUpdated", number(updated())},
+                         {"numTargetChangeFilesAdded", number(static_cast<std::int64_t>(changes_.adds.size()))},
+                         {"numTargetRowsNotMatchedBySourceDeleted", number(by_source_deleted_)},
+                         {"rewriteTimeMs", elapsed},
+                         {"numTargetFilesAdded", number(static_cast<std::int64_t>(written_.adds.size()))},
+                         {"numTargetBytesAdded", number(written_.bytes)},
+                         {"executionTimeMs", elapsed},
+                         {"materializeSourceTimeMs", "0"},
+                         {"numTargetRowsInserted", number(inserted_)},
+                         {"numTargetDeletionVectorsUpdated", "0"},
+                         {"scanTimeMs", "0"},
+                         {"numOutputRows", number(copied_ + updated() + inserted_)},
+                         {"numTargetDeletionVectorsRemoved", "0"},
+                         {"numTargetRowsNotMatchedBySourceUpdated", number(by_source_updated_)},
+                         {"numSourceRows", number(source_rows_)},
+                         {"numTargetFilesRemoved", number(static_cast<std::int64_t>(touched_.size()))}};
     return operation;
   }
 

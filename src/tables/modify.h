@@ -15,7 +15,8 @@
 namespace fleuve::tables {
 
 /// Metrics row of a DELETE or UPDATE: `num_affected_rows`.
-/// \param target  the kTable leaf over the table's snapshot that `condition` refers to. \param condition  null: all rows.
+/// \param target  the kTable leaf over the table's snapshot that `condition` refers to. \param condition  null: all
+/// rows.
 Result<RowsResult> DeleteFrom(const TableContext& context, const TableRef& table, const plan::PlanPtr& target,
                               const plan::ExprPtr& condition);
 

@@ -223,8 +223,9 @@ Result<plan::PlanPtr> RecomputeGenerated(const plan::PlanPtr& rows, const types:
   for (std::size_t i = 0; i < schema.fields().size(); ++i) {
     const StructField& field = schema.fields()[i];
     const std::string* sql = FieldText(field, "delta.generationExpression");
-    const bool is_assigned = std::any_of(assigned.begin(), assigned.end(),
-                                         [&](const std::string& name) { return EqualsIgnoreAsciiCase(name, field.name); });
+    const bool is_assigned = std::any_of(assigned.begin(), assigned.end(), [&](const std::string& name) {
+      return EqualsIgnoreAsciiCase(name, field.name);
+    });
     if (sql == nullptr || is_assigned) {
       values.push_back(plan::MakeAttribute(rows->output[i]));
       continue;

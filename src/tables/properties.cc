@@ -104,9 +104,8 @@ Result<delta::StringMap> CheckProperties(const plan::Options& properties) {
       out.emplace_back(AsciiLower(key), value);
       continue;
     }
-    const auto found = std::find_if(kProperties.begin(), kProperties.end(), [&key = key](const Property& p) {
-      return EqualsIgnoreAsciiCase(p.name, key);
-    });
+    const auto found = std::find_if(kProperties.begin(), kProperties.end(),
+                                    [&key = key](const Property& p) { return EqualsIgnoreAsciiCase(p.name, key); });
     if (found == kProperties.end()) {
       return Error(ErrorKind::kInvalidArgument, "DELTA_UNKNOWN_CONFIGURATION",
                    "The table property " + key + " is not known.")

@@ -1,5 +1,3 @@
-#include "tables/rewrite_internal.h"
-
 #include <algorithm>
 #include <map>
 
@@ -7,6 +5,7 @@
 #include "delta/skipping.h"
 #include "delta/table_source.h"
 #include "engine/engine.h"
+#include "tables/rewrite_internal.h"
 #include "tables/schema_internal.h"
 
 namespace fleuve::tables {
@@ -29,8 +28,7 @@ Result<plan::PlanPtr> ScanFiles(const delta::SnapshotPtr& snapshot, const std::v
   FLEUVE_ASSIGN(plan::FileScan scan, delta::MakeScan(snapshot->metadata()));
   scan.constants_schema = DataType::Struct({{"__file", DataType::Int(), false, Json()}});
   for (std::size_t i = 0; i < files.size(); ++i) {
-    FLEUVE_ASSIGN(plan::ScanFile file,
-                  delta::MakeScanFile(scan, snapshot->metadata(), files[i], snapshot->location()));
+    FLEUVE_ASSIGN(plan::ScanFile file, delta::MakeScanFile(scan, snapshot->metadata(), files[i], snapshot->location()));
     file.constants = {Value(static_cast<std::int64_t>(i))};
     scan.files.push_back(std::move(file));
   }
@@ -86,8 +84,8 @@ Result<TouchedFiles> FindTouched(const TableContext& context, const delta::Snaps
     return touched;
   }
   // Files of which every row matches are known by their partition values and statistics alone.
-  const ExprPtr is_true = plan::MakeCall(
-      "eqnullsafe", {condition, plan::MakeLiteral(Value(true), DataType::Boolean())}, DataType::Boolean(), false);
+  const ExprPtr is_true = plan::MakeCall("eqnullsafe", {condition, plan::MakeLiteral(Value(true), DataType::Boolean())},
+                                         DataType::Boolean(), false);
   FLEUVE_ASSIGN(const delta::FileFilter some_stay,
                 delta::FileFilter::Make(snapshot->metadata(), snapshot->schema(),
                                         {plan::MakeCall("not", {is_true}, DataType::Boolean(), false)}, columns));
@@ -127,8 +125,7 @@ Result<TouchedFiles> FindTouched(const TableContext& context, const delta::Snaps
             [](const Value::List& a, const Value::List& b) { return a[0].integer() < b[0].integer(); });
   for (const Value::List& row : result) {
     if (row[1].integer() > 0) {
-      touched.files.push_back(
-          {open[static_cast<std::size_t>(row[0].integer())], row[1].integer(), row[2].integer()});
+      touched.files.push_back({open[static_cast<std::size_t>(row[0].integer())], row[1].integer(), row[2].integer()});
     }
   }
   return touched;
@@ -191,9 +188,8 @@ Result<Rewrite> DeleteRows(const TableContext& context, const delta::SnapshotPtr
     };
     DataFileOptions options;
     options.data_change = data_change;
-    FLEUVE_ASSIGN(out.written,
-                  WriteDataFiles(context, snapshot->location(), snapshot->metadata(), snapshot->schema(),
-                                 table_columns(plan::MakeFilter(rows, stays), {}, {}), {}, options));
+    FLEUVE_ASSIGN(out.written, WriteDataFiles(context, snapshot->location(), snapshot->metadata(), snapshot->schema(),
+                                              table_columns(plan::MakeFilter(rows, stays), {}, {}), {}, options));
     for (const delta::AddFile& add : out.written.adds) {
       out.actions.emplace_back(add);
     }
@@ -207,12 +203,13 @@ Result<Rewrite> DeleteRows(const TableContext& context, const delta::SnapshotPtr
       DataFileOptions change_options;
       change_options.subfolder = "_change_data";
       change_options.statistics = false;
-      FLEUVE_ASSIGN(out.changes,
-                    WriteDataFiles(context, snapshot->location(), snapshot->metadata(), snapshot->schema(),
-                                   table_columns(plan::MakeFilter(changed, matches),
-                                                 {plan::MakeLiteral(Value("delete"), DataType::String())},
-                                                 DataType::Struct({{"_change_type", DataType::String(), true, Json()}})),
-                                   {}, change_options));
+      FLEUVE_ASSIGN(
+          out.changes,
+          WriteDataFiles(context, snapshot->location(), snapshot->metadata(), snapshot->schema(),
+                         table_columns(plan::MakeFilter(changed, matches),
+                                       {plan::MakeLiteral(Value("delete"), DataType::String())},
+                                       DataType::Struct({{"_change_type", DataType::String(), true, Json()}})),
+                         {}, change_options));
       for (const delta::AddFile& add : out.changes.adds) {
         out.actions.emplace_back(delta::AddCdcFile{add.path, add.partition_values, add.size, std::nullopt});
       }

@@ -17,8 +17,8 @@ namespace fleuve::tables {
 /// A leaf over the whole table; its output has the table's columns.
 plan::PlanPtr TableLeaf(const delta::SnapshotPtr& snapshot, const std::string& name);
 
-/// Rows of some files of the table. Output: the attributes of `columns` (ids kept), in the table's order, then the number
-/// of the file in `files` (INT, name `__file`), then, where asked for, the row's number in its file (`__row`).
+/// Rows of some files of the table. Output: the attributes of `columns` (ids kept), in the table's order, then the
+/// number of the file in `files` (INT, name `__file`), then, where asked for, the row's number in its file (`__row`).
 Result<plan::PlanPtr> ScanFiles(const delta::SnapshotPtr& snapshot, const std::vector<delta::AddFile>& files,
                                 const std::vector<plan::Attribute>& columns);
 
@@ -54,7 +54,8 @@ struct Rewrite {
   std::int64_t deleted_rows = 0;
 };
 Result<Rewrite> DeleteRows(const TableContext& context, const delta::SnapshotPtr& snapshot,
-                           const std::vector<plan::Attribute>& columns, const plan::ExprPtr& condition, bool data_change);
+                           const std::vector<plan::Attribute>& columns, const plan::ExprPtr& condition,
+                           bool data_change);
 
 /// True where the table keeps a change feed.
 bool KeepsChanges(const delta::Snapshot& snapshot);

@@ -302,7 +302,8 @@ Result<ExprPtr> AlignExpr(const ExprPtr& expr, const DataType& to, bool by_name,
         arguments.push_back(plan::MakeNull(field.type));
         continue;
       }
-      FLEUVE_ASSIGN(ExprPtr value, AlignExpr(plan::MakeGetField(expr, static_cast<int>(*at)), field.type, by_name, config));
+      FLEUVE_ASSIGN(ExprPtr value,
+                    AlignExpr(plan::MakeGetField(expr, static_cast<int>(*at)), field.type, by_name, config));
       arguments.push_back(std::move(value));
     }
     FLEUVE_ASSIGN(ExprPtr made, Build("named_struct", std::move(arguments), config));
@@ -313,26 +314,27 @@ Result<ExprPtr> AlignExpr(const ExprPtr& expr, const DataType& to, bool by_name,
     return plan::MakeCase({is_null, plan::MakeNull(made->type), made}, true, made->type);
   }
   if (from.Is(TypeKind::kArray) && to.Is(TypeKind::kArray)) {
-    return Build("transform", {expr, nullptr}, config,
-                 [&](const std::vector<plan::Attribute>& parameters) {
-                   return AlignExpr(LambdaVariable(parameters[0]), to.element(), by_name, config);
-                 });
+    return Build("transform", {expr, nullptr}, config, [&](const std::vector<plan::Attribute>& parameters) {
+      return AlignExpr(LambdaVariable(parameters[0]), to.element(), by_name, config);
+    });
   }
   if (from.Is(TypeKind::kMap) && to.Is(TypeKind::kMap)) {
     ExprPtr map = expr;
     if (!from.value().EqualsIgnoringNullability(to.value())) {
-      FLEUVE_ASSIGN(map, Build("transform_values", {map, nullptr}, config,
-                               [&](const std::vector<plan::Attribute>& parameters) {
-                                 return AlignExpr(LambdaVariable(parameters[1]), to.value(), by_name, config);
-                               },
-                               2));
+      FLEUVE_ASSIGN(map, Build(
+                             "transform_values", {map, nullptr}, config,
+                             [&](const std::vector<plan::Attribute>& parameters) {
+                               return AlignExpr(LambdaVariable(parameters[1]), to.value(), by_name, config);
+                             },
+                             2));
     }
     if (!from.key().EqualsIgnoringNullability(to.key())) {
-      FLEUVE_ASSIGN(map, Build("transform_keys", {map, nullptr}, config,
-                               [&](const std::vector<plan::Attribute>& parameters) {
-                                 return AlignExpr(LambdaVariable(parameters[0]), to.key(), by_name, config);
-                               },
-                               2));
+      FLEUVE_ASSIGN(map, Build(
+                             "transform_keys", {map, nullptr}, config,
+                             [&](const std::vector<plan::Attribute>& parameters) {
+                               return AlignExpr(LambdaVariable(parameters[0]), to.key(), by_name, config);
+                             },
+                             2));
     }
     return map;
   }
@@ -493,8 +495,7 @@ DataType MapType(const DataType& type, bool new_table, std::int64_t& last_id) {
           mapped.metadata.Set("delta.columnMapping.id", Json(++last_id));
         }
         if (mapped.metadata.Find("delta.columnMapping.physicalName") == nullptr) {
-          mapped.metadata.Set("delta.columnMapping.physicalName",
-                              Json(new_table ? "col-" + NewUuid() : field.name));
+          mapped.metadata.Set("delta.columnMapping.physicalName", Json(new_table ? "col-" + NewUuid() : field.name));
         }
         mapped.type = MapType(field.type, new_table, last_id);
         fields.push_back(std::move(mapped));

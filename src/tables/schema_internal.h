@@ -25,8 +25,8 @@ struct MergeRules {
   bool widen = false;
 };
 
-/// The table's schema after data of `data` has been written to it. DELTA_FAILED_TO_MERGE_FIELDS, DELTA_METADATA_MISMATCH,
-/// DELTA_DUPLICATE_COLUMNS_FOUND.
+/// The table's schema after data of `data` has been written to it. DELTA_FAILED_TO_MERGE_FIELDS,
+/// DELTA_METADATA_MISMATCH, DELTA_DUPLICATE_COLUMNS_FOUND.
 Result<types::Schema> MergeSchemas(const types::Schema& table, const types::Schema& data, const MergeRules& rules,
                                    const plan::AnalysisConfig& config);
 
@@ -43,7 +43,8 @@ Result<plan::ExprPtr> AlignExpr(const plan::ExprPtr& expr, const types::DataType
                                 const plan::AnalysisConfig& config);
 
 /// Analyzes SQL text over the columns of `input` (constraints, defaults, generated columns, predicates).
-Result<plan::ExprPtr> AnalyzeSql(const std::string& sql, const plan::PlanPtr& input, const plan::AnalysisConfig& config);
+Result<plan::ExprPtr> AnalyzeSql(const std::string& sql, const plan::PlanPtr& input,
+                                 const plan::AnalysisConfig& config);
 /// Top-level conjuncts.
 std::vector<plan::ExprPtr> SplitAnd(const plan::ExprPtr& condition);
 
@@ -58,8 +59,8 @@ Result<std::vector<std::string>> CheckPartitionColumns(const types::Schema& sche
 /// The schema as a new table keeps it: everything nullable where `nullable`, CHAR and VARCHAR as strings that say so in
 /// their metadata, metadata an object.
 types::Schema StoredSchema(const types::Schema& schema, bool nullable);
-/// Gives columns ids and physical names where `delta.columnMapping.mode` asks for them and they have none. New tables get
-/// random physical names, others keep the column's name.
+/// Gives columns ids and physical names where `delta.columnMapping.mode` asks for them and they have none. New tables
+/// get random physical names, others keep the column's name.
 Result<void> AssignColumnMapping(delta::Metadata& metadata, types::Schema& schema, bool new_table);
 /// `schemaString`.
 std::string SchemaText(const types::Schema& schema);

@@ -247,13 +247,13 @@ class Writer {
   }
 
   Result<void> ResolveColumns(const plan::PlanPtr& input) {
-    FLEUVE_ASSIGN(columns_, ResolveInputColumns(
-                                input, snapshot_ == nullptr ? nullptr : &snapshot_->schema(),
-                                snapshot_ == nullptr ? std::vector<std::string>() : snapshot_->metadata().partition_columns,
-                                spec_, context_.config,
-                                options_.merge_schema && snapshot_ != nullptr &&
-                                    snapshot_->BooleanProperty("delta.enableTypeWidening", false),
-                                &narrows_));
+    FLEUVE_ASSIGN(columns_, ResolveInputColumns(input, snapshot_ == nullptr ? nullptr : &snapshot_->schema(),
+                                                snapshot_ == nullptr ? std::vector<std::string>()
+                                                                     : snapshot_->metadata().partition_columns,
+                                                spec_, context_.config,
+                                                options_.merge_schema && snapshot_ != nullptr &&
+                                                    snapshot_->BooleanProperty("delta.enableTypeWidening", false),
+                                                &narrows_));
     return {};
   }
 
@@ -315,7 +315,8 @@ class Writer {
   }
 
   Result<void> NewTable(const types::Schema& data) {
-    FLEUVE_ASSIGN(const types::Schema checked, MergeSchemas(DataType::Struct({}), data, {true, true, false}, context_.config));
+    FLEUVE_ASSIGN(const types::Schema checked,
+                  MergeSchemas(DataType::Struct({}), data, {true, true, false}, context_.config));
     metadata_.id = NewUuid();
     metadata_.created_time = Now();
     metadata_.configuration = DefaultProperties(context_.config);
@@ -343,7 +344,8 @@ class Writer {
   }
 
   Result<void> OverwriteSchema(const types::Schema& data) {
-    FLEUVE_ASSIGN(const types::Schema checked, MergeSchemas(DataType::Struct({}), data, {true, true, false}, context_.config));
+    FLEUVE_ASSIGN(const types::Schema checked,
+                  MergeSchemas(DataType::Struct({}), data, {true, true, false}, context_.config));
     types::Schema stored = StoredSchema(checked, true);
     const bool new_schema = !stored.EqualsIgnoringNullability(StoredSchema(schema_, true));
     const std::vector<std::string> wanted = spec_.partition_by.value_or(std::vector<std::string>());
@@ -395,21 +397,20 @@ class Writer {
       }
       condition_ = *condition;
       FLEUVE_ASSIGN(ExprPtr of_data, AnalyzeSql(*options_.replace_where, rows, context_.config));
-      constraints->push_back({std::move(of_data),
-                              Error(ErrorKind::kInvalidArgument, "DELTA_REPLACE_WHERE_MISMATCH",
-                                    "The data to write has rows that do not match replaceWhere '" +
-                                        *options_.replace_where + "'.")
-                                  .With("replaceWhere", *options_.replace_where)
-                                  .With("message", "")});
+      constraints->push_back({std::move(of_data), Error(ErrorKind::kInvalidArgument, "DELTA_REPLACE_WHERE_MISMATCH",
+                                                        "The data to write has rows that do not match replaceWhere '" +
+                                                            *options_.replace_where + "'.")
+                                                      .With("replaceWhere", *options_.replace_where)
+                                                      .With("message", "")});
       return {};
     }
     if (!spec_.static_partitions.empty() && !IsDynamic()) {
       // INSERT OVERWRITE t PARTITION (p = 1): only that part goes.
       leaf_ = TableLeaf(snapshot_, table_.name);
       for (const NamedColumn& column : columns_) {
-        const bool is_static = std::any_of(
-            spec_.static_partitions.begin(), spec_.static_partitions.end(),
-            [&](const auto& p) { return p.second && EqualsIgnoreAsciiCase(p.first, column.name); });
+        const bool is_static =
+            std::any_of(spec_.static_partitions.begin(), spec_.static_partitions.end(),
+                        [&](const auto& p) { return p.second && EqualsIgnoreAsciiCase(p.first, column.name); });
         if (!is_static) {
           continue;
         }
@@ -563,8 +564,8 @@ Result<void> CheckWrite(const TableContext& context, const TableRef& table, cons
   return writer.Check(input);
 }
 
-Result<std::optional<std::int64_t>> Write(const TableContext& context, const TableRef& table, const plan::PlanPtr& input,
-                                          const WriteSpec& spec) {
+Result<std::optional<std::int64_t>> Write(const TableContext& context, const TableRef& table,
+                                          const plan::PlanPtr& input, const WriteSpec& spec) {
   FLEUVE_ASSIGN(auto pending, PrepareWrite(context, table, input, spec));
   if (pending->skipped()) {
     return std::optional<std::int64_t>();

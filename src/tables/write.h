@@ -1,8 +1,8 @@
 #pragma once
 
 /// \file
-/// Writing rows into a Delta table: create, append, overwrite (static, dynamic, replaceWhere), schema evolution, inserts,
-/// and the batches of a stream.
+/// Writing rows into a Delta table: create, append, overwrite (static, dynamic, replaceWhere), schema evolution,
+/// inserts, and the batches of a stream.
 
 #include <cstdint>
 #include <map>
@@ -46,14 +46,14 @@ struct StreamBatch {
 struct WriteSpec {
   SaveMode mode = SaveMode::kAppend;
   ColumnMatch match = ColumnMatch::kByName;
-  /// Values are cast to the columns' types by store assignment: INSERT, insertInto, saveAsTable(append), writeTo. Implied
-  /// by `kByPosition` and by `stream`. False (save to a path, saveAsTable(overwrite)): types must be equal.
+  /// Values are cast to the columns' types by store assignment: INSERT, insertInto, saveAsTable(append), writeTo.
+  /// Implied by `kByPosition` and by `stream`. False (save to a path, saveAsTable(overwrite)): types must be equal.
   bool store_assignment = false;
   /// partitionBy as the user gave it; nullopt: the table's (a new table: none).
   std::optional<std::vector<std::string>> partition_by;
   std::vector<std::string> cluster_by;
-  /// mergeSchema, overwriteSchema, replaceWhere, partitionOverwriteMode, txnAppId, txnVersion, userMetadata, dataChange,
-  /// maxRecordsPerFile, compression, optimizeWrite, delta.* (properties of a new table).
+  /// mergeSchema, overwriteSchema, replaceWhere, partitionOverwriteMode, txnAppId, txnVersion, userMetadata,
+  /// dataChange, maxRecordsPerFile, compression, optimizeWrite, delta.* (properties of a new table).
   plan::Options options;
   /// INSERT INTO t (a, b): columns named by the statement; the others get their default.
   std::vector<std::string> insert_columns;
@@ -89,8 +89,8 @@ class PendingWrite {
 
 /// Checks schema, partitioning, constraints and options, runs `input` into data files, stages the commit.
 /// \param input  analyzed (not prepared) batch plan; its visible columns are written.
-/// Errors: Delta's conditions (DELTA_METADATA_MISMATCH, DELTA_FAILED_TO_MERGE_FIELDS, DELTA_REPLACE_WHERE_MISMATCH, ...),
-/// whatever the run raises, DELTA_PATH_EXISTS for kErrorIfExists.
+/// Errors: Delta's conditions (DELTA_METADATA_MISMATCH, DELTA_FAILED_TO_MERGE_FIELDS, DELTA_REPLACE_WHERE_MISMATCH,
+/// ...), whatever the run raises, DELTA_PATH_EXISTS for kErrorIfExists.
 Result<std::unique_ptr<PendingWrite>> PrepareWrite(const TableContext& context, const TableRef& table,
                                                    const plan::PlanPtr& input, const WriteSpec& spec);
 
@@ -100,7 +100,7 @@ Result<void> CheckWrite(const TableContext& context, const TableRef& table, cons
 
 /// PrepareWrite, sync, Commit; conflicts of blind appends are settled inside, others reported.
 /// The version committed; nullopt where the write was skipped.
-Result<std::optional<std::int64_t>> Write(const TableContext& context, const TableRef& table, const plan::PlanPtr& input,
-                                          const WriteSpec& spec);
+Result<std::optional<std::int64_t>> Write(const TableContext& context, const TableRef& table,
+                                          const plan::PlanPtr& input, const WriteSpec& spec);
 
 }  // namespace fleuve::tables

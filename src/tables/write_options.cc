@@ -1,9 +1,8 @@
-#include "tables/write_options_internal.h"
-
 #include <array>
 #include <charconv>
 
 #include "base/bytes.h"
+#include "tables/write_options_internal.h"
 
 namespace fleuve::tables {
 namespace {
@@ -105,8 +104,7 @@ Result<std::optional<delta::SetTransaction>> ReadAppTransaction(const plan::Opti
   const std::string* app = plan::FindOption(options, "txnAppId");
   const std::string* version = plan::FindOption(options, "txnVersion");
   if ((app == nullptr) != (version == nullptr)) {
-    return Error(ErrorKind::kInvalidArgument,
-                 "DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
+    return Error(ErrorKind::kInvalidArgument, "DELTA_INVALID_IDEMPOTENT_WRITES_OPTIONS",
                  "Both of the options txnAppId and txnVersion must be set, or none.");
   }
   std::optional<std::string> conf_app;

@@ -283,9 +283,7 @@ bool DataType::IsIntegral() const {
   return Is(TypeKind::kByte) || Is(TypeKind::kShort) || Is(TypeKind::kInt) || Is(TypeKind::kLong);
 }
 
-bool DataType::IsFractional() const {
-  return Is(TypeKind::kFloat) || Is(TypeKind::kDouble) || Is(TypeKind::kDecimal);
-}
+bool DataType::IsFractional() const { return Is(TypeKind::kFloat) || Is(TypeKind::kDouble) || Is(TypeKind::kDecimal); }
 
 bool DataType::IsNumeric() const { return IsIntegral() || IsFractional(); }
 
@@ -535,10 +533,10 @@ std::string QuoteIdentifier(std::string_view name) {
 }
 
 std::string QuoteIfNeeded(std::string_view name) {
-  const bool plain = !name.empty() && !(name[0] >= '0' && name[0] <= '9') &&
-                     std::all_of(name.begin(), name.end(), [](char c) {
-                       return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-                     });
+  const bool plain =
+      !name.empty() && !(name[0] >= '0' && name[0] <= '9') && std::all_of(name.begin(), name.end(), [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+      });
   return plain ? std::string(name) : QuoteIdentifier(name);
 }
 

@@ -87,18 +87,18 @@ class DataType {
   int scale() const { return rep_ ? rep_->b : 0; }
   int length() const { return precision(); }
   const std::string& collation() const;
-  const DataType& element() const;        ///< of an array
-  const DataType& key() const;            ///< of a map
-  const DataType& value() const;          ///< of a map
+  const DataType& element() const;                           ///< of an array
+  const DataType& key() const;                               ///< of a map
+  const DataType& value() const;                             ///< of a map
   bool contains_null() const { return rep_ && rep_->flag; }  ///< of an array's elements or a map's values
-  const std::vector<StructField>& fields() const;  ///< of a struct; empty for other kinds
+  const std::vector<StructField>& fields() const;            ///< of a struct; empty for other kinds
 
-  bool IsIntegral() const;   ///< byte, short, int, long
-  bool IsNumeric() const;    ///< integral, float, double, decimal
-  bool IsFractional() const; ///< float, double, decimal
-  bool IsString() const;     ///< string, char, varchar
-  bool IsNested() const;     ///< array, map, struct
-  bool IsDateTime() const;   ///< date, timestamp, timestamp_ntz
+  bool IsIntegral() const;    ///< byte, short, int, long
+  bool IsNumeric() const;     ///< integral, float, double, decimal
+  bool IsFractional() const;  ///< float, double, decimal
+  bool IsString() const;      ///< string, char, varchar
+  bool IsNested() const;      ///< array, map, struct
+  bool IsDateTime() const;    ///< date, timestamp, timestamp_ntz
 
   /// Equal but for field names' case? No: fully equal.
   bool operator==(const DataType& other) const;

@@ -138,7 +138,8 @@ class DdlReader {
     do {
       const bool negative = Take('-');
       const std::string word = Word();
-      if (word.empty() || word.size() > 9 || !std::all_of(word.begin(), word.end(), [](char c) { return c >= '0' && c <= '9'; })) {
+      if (word.empty() || word.size() > 9 ||
+          !std::all_of(word.begin(), word.end(), [](char c) { return c >= '0' && c <= '9'; })) {
         return Unexpected();
       }
       numbers.push_back((negative ? -1 : 1) * std::atoi(word.c_str()));
@@ -197,7 +198,8 @@ class DdlReader {
       }
       return -1;
     };
-    const auto days = {std::string_view("day"), std::string_view("hour"), std::string_view("minute"), std::string_view("second")};
+    const auto days = {std::string_view("day"), std::string_view("hour"), std::string_view("minute"),
+                       std::string_view("second")};
     const auto years = {std::string_view("year"), std::string_view("month")};
     if (index(start, days) >= 0 && index(end, days) >= index(start, days)) {
       return DataType::DayTimeInterval(index(start, days), index(end, days));
@@ -291,15 +293,28 @@ class DdlReader {
         FLEUVE_ASSIGN(auto collation, Name());
         return DataType::String(AsciiUpper(collation));
       }
-      for (const auto& [name, kind] : std::initializer_list<std::pair<std::string_view, TypeKind>>{
-               {"boolean", TypeKind::kBoolean}, {"tinyint", TypeKind::kByte}, {"byte", TypeKind::kByte},
-               {"smallint", TypeKind::kShort}, {"short", TypeKind::kShort}, {"int", TypeKind::kInt},
-               {"integer", TypeKind::kInt}, {"bigint", TypeKind::kLong}, {"long", TypeKind::kLong},
-               {"float", TypeKind::kFloat}, {"real", TypeKind::kFloat}, {"double", TypeKind::kDouble},
-               {"string", TypeKind::kString}, {"binary", TypeKind::kBinary}, {"date", TypeKind::kDate},
-               {"timestamp", TypeKind::kTimestamp}, {"timestamp_ltz", TypeKind::kTimestamp},
-               {"timestamp_ntz", TypeKind::kTimestampNtz}, {"void", TypeKind::kVoid}, {"null", TypeKind::kVoid},
-               {"variant", TypeKind::kVariant}}) {
+      for (const auto& [name, kind] :
+           std::initializer_list<std::pair<std::string_view, TypeKind>>{{"boolean", TypeKind::kBoolean},
+                                                                        {"tinyint", TypeKind::kByte},
+                                                                        {"byte", TypeKind::kByte},
+                                                                        {"smallint", TypeKind::kShort},
+                                                                        {"short", TypeKind::kShort},
+                                                                        {"int", TypeKind::kInt},
+                                                                        {"integer", TypeKind::kInt},
+                                                                        {"bigint", TypeKind::kLong},
+                                                                        {"long", TypeKind::kLong},
+                                                                        {"float", TypeKind::kFloat},
+                                                                        {"real", TypeKind::kFloat},
+                                                                        {"double", TypeKind::kDouble},
+                                                                        {"string", TypeKind::kString},
+                                                                        {"binary", TypeKind::kBinary},
+                                                                        {"date", TypeKind::kDate},
+                                                                        {"timestamp", TypeKind::kTimestamp},
+                                                                        {"timestamp_ltz", TypeKind::kTimestamp},
+                                                                        {"timestamp_ntz", TypeKind::kTimestampNtz},
+                                                                        {"void", TypeKind::kVoid},
+                                                                        {"null", TypeKind::kVoid},
+                                                                        {"variant", TypeKind::kVariant}}) {
         if (word == name) {
           return DataType::Of(kind);
         }

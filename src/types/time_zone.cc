@@ -28,7 +28,8 @@ class FixedZone final : public TimeZone {
 
 class RegionZone final : public TimeZone {
  public:
-  RegionZone(std::string id, std::unique_ptr<icu::BasicTimeZone> zone) : TimeZone(std::move(id)), zone_(std::move(zone)) {}
+  RegionZone(std::string id, std::unique_ptr<icu::BasicTimeZone> zone)
+      : TimeZone(std::move(id)), zone_(std::move(zone)) {}
 
   std::int64_t OffsetSecondsAtUtc(std::int64_t utc_micros) const override { return Offset(utc_micros, false); }
 

@@ -8,9 +8,11 @@ namespace fleuve::types {
 namespace {
 
 TEST(DataTypeTest, TextFormsAreSparks) {
-  const auto type = DataType::FromDdl("a int not null, b array<struct<x: decimal(10,2), `y z`: string>>, m map<string,date> comment 'it''s'");
+  const auto type = DataType::FromDdl(
+      "a int not null, b array<struct<x: decimal(10,2), `y z`: string>>, m map<string,date> comment 'it''s'");
   EXPECT_FALSE(type.ok());  // two quotes are no escape in DDL comments
-  const auto schema = DataType::FromDdl("a int not null, b array<struct<x: decimal(10,2), `y z`: string>>, m map<string,date>");
+  const auto schema =
+      DataType::FromDdl("a int not null, b array<struct<x: decimal(10,2), `y z`: string>>, m map<string,date>");
   ASSERT_TRUE(schema.ok());
   EXPECT_EQ(schema->SimpleString(), "struct<a:int,b:array<struct<x:decimal(10,2),y z:string>>,m:map<string,date>>");
   EXPECT_EQ(ToDdl(*schema), "a INT NOT NULL,b ARRAY<STRUCT<x: DECIMAL(10,2), `y z`: STRING>>,m MAP<STRING, DATE>");
@@ -59,9 +61,11 @@ TEST(ValueTest, DecimalsAreExact) {
 TEST(TimeZoneTest, GapsAndOverlapsAsInJava) {
   const auto zone = *TimeZone::Find("America/New_York");
   // 2024-03-10 02:30 does not exist: it becomes 03:30 EDT.
-  EXPECT_EQ(zone->LocalToUtc(*ParseTimestampNtz("2024-03-10 02:30:00")), *ParseTimestamp("2024-03-10 03:30:00-04:00", "UTC"));
+  EXPECT_EQ(zone->LocalToUtc(*ParseTimestampNtz("2024-03-10 02:30:00")),
+            *ParseTimestamp("2024-03-10 03:30:00-04:00", "UTC"));
   // 2024-11-03 01:30 happens twice: the earlier one, EDT.
-  EXPECT_EQ(zone->LocalToUtc(*ParseTimestampNtz("2024-11-03 01:30:00")), *ParseTimestamp("2024-11-03 01:30:00-04:00", "UTC"));
+  EXPECT_EQ(zone->LocalToUtc(*ParseTimestampNtz("2024-11-03 01:30:00")),
+            *ParseTimestamp("2024-11-03 01:30:00-04:00", "UTC"));
   EXPECT_FALSE(TimeZone::Find("Mars/Phobos").ok());
   EXPECT_EQ((*TimeZone::Find("-8"))->OffsetSecondsAtUtc(0), -28800);
 }

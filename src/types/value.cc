@@ -80,7 +80,8 @@ std::size_t ReadDate(std::string_view text, std::int64_t* days, bool* whole) {
     }
   }
   year *= sign;
-  if (month < 1 || month > 12 || day < 1 || day > static_cast<std::int64_t>(DaysInMonth(year, static_cast<unsigned>(month)))) {
+  if (month < 1 || month > 12 || day < 1 ||
+      day > static_cast<std::int64_t>(DaysInMonth(year, static_cast<unsigned>(month)))) {
     return 0;
   }
   *days = DaysFromCivil(year, static_cast<unsigned>(month), static_cast<unsigned>(day));
@@ -295,8 +296,7 @@ void CivilFromDays(std::int64_t days, std::int64_t* year, unsigned* month, unsig
   days += 719468;
   const std::int64_t era = FloorDiv(days, 146097);
   const std::int64_t day_of_era = days - era * 146097;
-  const std::int64_t year_of_era =
-      (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
+  const std::int64_t year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
   const std::int64_t day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
   const std::int64_t shifted_month = (5 * day_of_year + 2) / 153;
   *day = static_cast<unsigned>(day_of_year - (153 * shifted_month + 2) / 5 + 1);

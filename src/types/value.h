@@ -32,15 +32,15 @@ class Value {
  public:
   using List = std::vector<Value>;
 
-  Value() = default;  ///< NULL
-  Value(bool v) : data_(v) {}                       // NOLINT: implicit on purpose
-  Value(std::int64_t v) : data_(v) {}               // NOLINT
-  Value(int v) : data_(static_cast<std::int64_t>(v)) {}  // NOLINT
-  Value(double v) : data_(v) {}                     // NOLINT
-  Value(Int128 v) : data_(v) {}                     // NOLINT
-  Value(std::string v) : data_(std::move(v)) {}     // NOLINT
-  Value(const char* v) : data_(std::string(v)) {}   // NOLINT
-  Value(CalendarInterval v) : data_(v) {}           // NOLINT
+  Value() = default;                                                    ///< NULL
+  Value(bool v) : data_(v) {}                                           // NOLINT: implicit on purpose
+  Value(std::int64_t v) : data_(v) {}                                   // NOLINT
+  Value(int v) : data_(static_cast<std::int64_t>(v)) {}                 // NOLINT
+  Value(double v) : data_(v) {}                                         // NOLINT
+  Value(Int128 v) : data_(v) {}                                         // NOLINT
+  Value(std::string v) : data_(std::move(v)) {}                         // NOLINT
+  Value(const char* v) : data_(std::string(v)) {}                       // NOLINT
+  Value(CalendarInterval v) : data_(v) {}                               // NOLINT
   Value(List v) : data_(std::make_shared<const List>(std::move(v))) {}  // NOLINT
 
   bool is_null() const { return std::holds_alternative<std::monostate>(data_); }

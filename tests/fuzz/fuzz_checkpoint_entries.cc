@@ -3,8 +3,7 @@
 
 const char* const kSeeds[] = {
     "v1\n{\"batchWatermarkMs\":0,\"batchTimestampMs\":1,\"conf\":{\"a\":\"b\"}}\n{\"logOffset\":0}",
-    "v1\n{\"nextBatchWatermarkMs\":0}", "{\"id\":\"00000000-0000-4000-8000-000000000000\"}",
-    nullptr};
+    "v1\n{\"nextBatchWatermarkMs\":0}", "{\"id\":\"00000000-0000-4000-8000-000000000000\"}", nullptr};
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   (void)fleuve::checkpoint::DecodeOffsets(AsText(data, size), "fuzz");

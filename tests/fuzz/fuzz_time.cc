@@ -1,12 +1,11 @@
 #include <string>
 
+#include "tests/fuzz/fuzzer.h"
 #include "types/time_zone.h"
 #include "types/value.h"
-#include "tests/fuzz/fuzzer.h"
 
 const char* const kSeeds[] = {
-    "2024-01-05T10:00:00.123456+01:00", "+12345-01-01", "1.25e-10", "GMT+08:30", "Europe/Paris",
-    nullptr};
+    "2024-01-05T10:00:00.123456+01:00", "+12345-01-01", "1.25e-10", "GMT+08:30", "Europe/Paris", nullptr};
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto text = AsText(data, size);

@@ -173,8 +173,10 @@ TEST_F(AutoLoaderTest, OptionsAreCheckedByName) {
 }
 
 TEST_F(AutoLoaderTest, HintsReachIntoColumns) {
-  const auto schema = std::move(DataType::FromDdl("a string, s struct<x:string>, l array<string>, m map<string,string>")).value();
-  const auto hints = ParseHints("s.y DATE, l.element INT, m.value BIGINT, `odd name` DECIMAL(6,2), a STRUCT<p: INT, q: INT>");
+  const auto schema =
+      std::move(DataType::FromDdl("a string, s struct<x:string>, l array<string>, m map<string,string>")).value();
+  const auto hints =
+      ParseHints("s.y DATE, l.element INT, m.value BIGINT, `odd name` DECIMAL(6,2), a STRUCT<p: INT, q: INT>");
   ASSERT_TRUE(hints.ok());
   EXPECT_EQ(ApplyHints(schema, *hints).SimpleString(),
             "struct<a:struct<p:int,q:int>,s:struct<x:string,y:date>,l:array<int>,m:map<string,bigint>,"

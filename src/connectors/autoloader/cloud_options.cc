@@ -1,5 +1,3 @@
-#include "connectors/autoloader/cloud_options_internal.h"
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -7,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/log.h"
+#include "connectors/autoloader/cloud_options_internal.h"
 #include "connectors/files/file_listing.h"
 #include "connectors/files/file_schema.h"
 
@@ -42,19 +41,50 @@ constexpr std::array kServed = {"format",
                                 "rescuedDataColumn"};
 
 /// Options that only mean something with notifications or managed file events.
-constexpr std::array kNotificationOnly = {
-    "fetchParallelism", "pathRewrites",    "region",       "queueUrl",         "restrictNotificationSetupToSameAWSAccountId",
-    "awsAccessKey",     "awsSecretKey",    "roleArn",      "roleExternalId",   "roleSessionName",
-    "stsEndpoint",      "resourceGroup",   "subscriptionId", "tenantId",       "clientId",
-    "clientSecret",     "connectionString", "queueName",   "projectId",        "subscription",
-    "client",           "clientEmail",     "privateKey",   "privateKeyId"};
+constexpr std::array kNotificationOnly = {"fetchParallelism",
+                                          "pathRewrites",
+                                          "region",
+                                          "queueUrl",
+                                          "restrictNotificationSetupToSameAWSAccountId",
+                                          "awsAccessKey",
+                                          "awsSecretKey",
+                                          "roleArn",
+                                          "roleExternalId",
+                                          "roleSessionName",
+                                          "stsEndpoint",
+                                          "resourceGroup",
+                                          "subscriptionId",
+                                          "tenantId",
+                                          "clientId",
+                                          "clientSecret",
+                                          "connectionString",
+                                          "queueName",
+                                          "projectId",
+                                          "subscription",
+                                          "client",
+                                          "clientEmail",
+                                          "privateKey",
+                                          "privateKeyId"};
 
 /// Reader options that users write with the prefix by mistake.
-constexpr std::array kUnprefixed = {"pathGlobFilter",    "readerCaseSensitive", "modifiedAfter",    "modifiedBefore",
-                                    "recursiveFileLookup", "ignoreCorruptFiles", "ignoreMissingFiles", "multiLine",
-                                    "header",            "mode",                "badRecordsPath",   "dateFormat",
-                                    "timestampFormat",   "encoding",            "sep",              "delimiter",
-                                    "mergeSchema",       "columnNameOfCorruptRecord"};
+constexpr std::array kUnprefixed = {"pathGlobFilter",
+                                    "readerCaseSensitive",
+                                    "modifiedAfter",
+                                    "modifiedBefore",
+                                    "recursiveFileLookup",
+                                    "ignoreCorruptFiles",
+                                    "ignoreMissingFiles",
+                                    "multiLine",
+                                    "header",
+                                    "mode",
+                                    "badRecordsPath",
+                                    "dateFormat",
+                                    "timestampFormat",
+                                    "encoding",
+                                    "sep",
+                                    "delimiter",
+                                    "mergeSchema",
+                                    "columnNameOfCorruptRecord"};
 
 std::string NameWithoutPrefix(const std::string& key) {
   return AsciiLower(key).starts_with(kPrefix) ? key.substr(kPrefix.size()) : std::string();
@@ -245,13 +275,13 @@ std::optional<std::int64_t> ParseInterval(std::string_view text) {
     if (unit.size() > 1 && unit.ends_with('s') && unit != "ms") {
       unit.pop_back();
     }
-    const std::int64_t factor = unit == "millisecond" || unit == "ms"                    ? 1
-                                : unit == "second" || unit == "sec"                      ? 1000
-                                : unit == "minute" || unit == "min"                      ? 60000
-                                : unit == "hour"                                         ? 3600000
-                                : unit == "day"                                          ? 86400000
-                                : unit == "week"                                         ? 7LL * 86400000
-                                                                                         : 0;
+    const std::int64_t factor = unit == "millisecond" || unit == "ms" ? 1
+                                : unit == "second" || unit == "sec"   ? 1000
+                                : unit == "minute" || unit == "min"   ? 60000
+                                : unit == "hour"                      ? 3600000
+                                : unit == "day"                       ? 86400000
+                                : unit == "week"                      ? 7LL * 86400000
+                                                                      : 0;
     if (factor == 0 || value > (INT64_MAX - total) / factor) {
       return std::nullopt;
     }
@@ -336,8 +366,7 @@ Result<CloudOptions> ParseCloudOptions(const plan::Options& options, bool has_sc
     } else if (lower == "addnewcolumnswithtypewidening") {
       return Error::Unsupported("option cloudFiles.schemaEvolutionMode with value " + *mode);
     } else {
-      return Invalid("schemaEvolutionMode", *mode,
-                     "it must be addNewColumns, rescue, failOnNewColumns or none");
+      return Invalid("schemaEvolutionMode", *mode, "it must be addNewColumns, rescue, failOnNewColumns or none");
     }
     if (fixed && out.evolution != Evolution::kNone) {
       return Error(ErrorKind::kInvalidArgument, "CF_UNSUPPORTED_SCHEMA_EVOLUTION_MODE",
@@ -412,8 +441,8 @@ Result<CloudOptions> ParseCloudOptions(const plan::Options& options, bool has_sc
       out.reader["rescuedDataColumn"] = *column;
     }
   }
-  for (const char* prefix : {"spark.databricks.cloudFiles.schemaInference.sampleSize.",
-                             "cloudFiles.schemaInference.sampleSize."}) {
+  for (const char* prefix :
+       {"spark.databricks.cloudFiles.schemaInference.sampleSize.", "cloudFiles.schemaInference.sampleSize."}) {
     const std::string files = files::ConfText(config, (std::string(prefix) + "numFiles").c_str(), "");
     if (!files.empty()) {
       std::from_chars(files.data(), files.data() + files.size(), out.sample_files);

@@ -1,5 +1,3 @@
-#include "connectors/autoloader/cloud_schema_internal.h"
-
 #include <algorithm>
 #include <mutex>
 #include <set>
@@ -7,6 +5,7 @@
 #include "base/bytes.h"
 #include "base/json.h"
 #include "checkpoint/log_folder.h"
+#include "connectors/autoloader/cloud_schema_internal.h"
 #include "storage/object_store.h"
 
 namespace fleuve::connectors::autoloader {
@@ -260,8 +259,7 @@ class EvolutionHandler final : public plan::UnknownFieldHandler {
   EvolutionHandler(std::shared_ptr<const CloudRelation> relation, std::vector<ListedFile> files)
       : relation_(std::move(relation)), files_(std::move(files)) {}
 
-  std::optional<Error> OnUnknownField(const plan::ScanFile& file, const std::string&,
-                                      std::string_view) const override {
+  std::optional<Error> OnUnknownField(const plan::ScanFile& file, const std::string&, std::string_view) const override {
     const std::lock_guard lock(mutex_);
     if (!asked_) {
       asked_ = true;
@@ -474,8 +472,7 @@ Result<types::Schema> CloudRelation::Infer(const std::vector<ListedFile>& sample
   const bool ignore_corrupt = ignore != nullptr && EqualsIgnoreAsciiCase(*ignore, "true");
   std::vector<StructField> fields;
   for (const ListedFile& file : sample) {
-    auto schema =
-        container != nullptr ? engine::ReadAvroFileSchema(file.path) : engine::ReadParquetSchema(file.path);
+    auto schema = container != nullptr ? engine::ReadAvroFileSchema(file.path) : engine::ReadParquetSchema(file.path);
     if (!schema.ok()) {
       if (ignore_corrupt) {
         continue;
@@ -620,7 +617,8 @@ Result<std::optional<Error>> CloudRelation::Evolve(const types::Schema& found, c
   const bool retry = cloud_.evolution == Evolution::kAddNewColumns;
   return std::optional<Error>(
       Error(ErrorKind::kInvalidArgument, "UNKNOWN_FIELD_EXCEPTION.NEW_FIELDS_IN_FILE",
-            "UnknownFieldException: encountered unknown fields during parsing: " + Join(names, ", ") + ". File: " + uri +
+            "UnknownFieldException: encountered unknown fields during parsing: " + Join(names, ", ") +
+                ". File: " + uri +
                 (retry ? ". The new columns were added to the schema: restart the stream to continue (automatic retry: "
                          "true)."
                        : ". Change the schema or remove the file (automatic retry: false)."))
@@ -657,7 +655,8 @@ Result<std::vector<ListedFile>> CloudRelation::CheckParquet(const std::vector<Li
       }
       if (cloud_.evolution == Evolution::kRescue ||
           (cloud_.evolution == Evolution::kNone && !rescued_column_.empty())) {
-        return Error::Unsupported("rescuing columns of Parquet files (" + Join(extra, ", ") + " in " + newest_uri + ")");
+        return Error::Unsupported("rescuing columns of Parquet files (" + Join(extra, ", ") + " in " + newest_uri +
+                                  ")");
       }
     }
     for (const StructField& field : data_.fields()) {
@@ -690,9 +689,8 @@ Result<std::shared_ptr<const plan::FileScan>> CloudRelation::Scan(const std::vec
     for (const ListedFile& file : kept) {
       const auto levels = files::PartitionLevels(base_, file.path);
       const auto is_level = [&](const std::string& name) {
-        return std::any_of(levels.begin(), levels.end(), [&](const auto& level) {
-          return EqualsIgnoreAsciiCase(level.first, name);
-        });
+        return std::any_of(levels.begin(), levels.end(),
+                           [&](const auto& level) { return EqualsIgnoreAsciiCase(level.first, name); });
       };
       std::size_t first = schema.data.fields().size();
       while (first > 0 && is_level(schema.data.fields()[first - 1].name)) {

@@ -1,11 +1,10 @@
-#include "connectors/autoloader/ledger_internal.h"
-
 #include <algorithm>
 #include <charconv>
 
 #include "base/json.h"
 #include "checkpoint/entries.h"
 #include "checkpoint/log_folder.h"
+#include "connectors/autoloader/ledger_internal.h"
 
 namespace fleuve::connectors::autoloader {
 
@@ -124,8 +123,7 @@ Result<void> Ledger::Write(const std::string& name, const std::string& text) {
   return {};
 }
 
-Result<void> Ledger::Start(bool include_existing, const std::vector<files::ListedFile>& existing,
-                           std::int64_t now_ms) {
+Result<void> Ledger::Start(bool include_existing, const std::vector<files::ListedFile>& existing, std::int64_t now_ms) {
   if (!include_existing) {
     std::string text = "v1";
     for (const files::ListedFile& file : existing) {
@@ -201,8 +199,7 @@ DurableRecords Ledger::TakeDurableRecords() {
   return records;
 }
 
-Result<std::vector<std::pair<std::int64_t, std::int64_t>>> CommitTimes(const storage::Location& checkpoint,
-                                                                       int index) {
+Result<std::vector<std::pair<std::int64_t, std::int64_t>>> CommitTimes(const storage::Location& checkpoint, int index) {
   std::vector<std::pair<std::int64_t, std::int64_t>> times;
   checkpoint::LogFolder commits(checkpoint.store, checkpoint.path + "/commits");
   checkpoint::LogFolder offsets(checkpoint.store, checkpoint.path + "/offsets");

@@ -204,9 +204,9 @@ Result<std::shared_ptr<const plan::TableSource>> CloudFilesState(const std::stri
           break;
         }
       }
-      rows.push_back({Value(storage::ToFileUri(entry.path)), Value(entry.size_bytes), Value(entry.modified_nanos / 1000),
-                      Value(entry.discovered_ms * 1000), commit, commit, Value(), Value(), Value(), Value(id), Value(),
-                      Value(commit.is_null() ? "DISCOVERED" : "INGESTED")});
+      rows.push_back({Value(storage::ToFileUri(entry.path)), Value(entry.size_bytes),
+                      Value(entry.modified_nanos / 1000), Value(entry.discovered_ms * 1000), commit, commit, Value(),
+                      Value(), Value(), Value(id), Value(), Value(commit.is_null() ? "DISCOVERED" : "INGESTED")});
     }
   }
   auto scan = std::make_shared<plan::RowScan>();

@@ -92,7 +92,8 @@ class ConsoleSink final : public Sink {
     }
     FLEUVE_ASSIGN(const std::string table, hooks_.show_text(shown, options_.rows, options_.truncate));
     static constexpr const char* kRule = "-------------------------------------------";
-    std::string text = std::string(kRule) + "\nBatch: " + std::to_string(batch.batch_id.value) + "\n" + kRule + "\n" + table;
+    std::string text =
+        std::string(kRule) + "\nBatch: " + std::to_string(batch.batch_id.value) + "\n" + kRule + "\n" + table;
     if (!table.ends_with("\n\n")) {
       text += table.ends_with("\n") ? "\n" : "\n\n";
     }

@@ -95,7 +95,8 @@ class DeltaSink final : public Sink {
       bool ours = false;
       bool older = false;
       for (const auto& action : commit->actions) {
-        if (const auto* txn = std::get_if<dl::SetTransaction>(&action); txn != nullptr && txn->app_id == context_.query_id) {
+        if (const auto* txn = std::get_if<dl::SetTransaction>(&action);
+            txn != nullptr && txn->app_id == context_.query_id) {
           ours = txn->version == batch.value;
           older = txn->version < batch.value;
           record.newest_batch = txn->version;
@@ -186,7 +187,8 @@ class DeltaSink final : public Sink {
     return reads;
   }
 
-  /// True where the table forgot the transaction (`delta.setTransactionRetentionDuration`) but its history has the batch.
+  /// True where the table forgot the transaction (`delta.setTransactionRetentionDuration`) but its history has the
+  /// batch.
   Result<bool> HoldsForgotten(BatchId batch) {
     FLEUVE_ASSIGN(const dl::SnapshotPtr snapshot, Snapshot());
     if (!snapshot || snapshot->Property("delta.setTransactionRetentionDuration") == nullptr ||
@@ -207,9 +209,8 @@ class DeltaSink final : public Sink {
 
 }  // namespace
 
-std::unique_ptr<Sink> MakeDeltaSink(const SinkSpec& spec, const SinkContext& context,
-                                    const storage::Location& location, std::string description,
-                                    std::shared_ptr<dl::LogRegistry> logs) {
+std::unique_ptr<Sink> MakeDeltaSink(const SinkSpec& spec, const SinkContext& context, const storage::Location& location,
+                                    std::string description, std::shared_ptr<dl::LogRegistry> logs) {
   return std::make_unique<DeltaSink>(spec, context, location, std::move(description), std::move(logs));
 }
 

@@ -171,7 +171,8 @@ Result<void> DeltaSource::PrepareForAvailableNow() {
 }
 
 /// The end of what `budget` admits after `from`; nullopt where nothing is new.
-Result<std::optional<DeltaOffset>> DeltaSource::Walk(const DeltaOffset& from, Budget budget, std::int64_t last_version) {
+Result<std::optional<DeltaOffset>> DeltaSource::Walk(const DeltaOffset& from, Budget budget,
+                                                     std::int64_t last_version) {
   DeltaOffset at = from;
   if (at.is_starting) {
     FLEUVE_ASSIGN(const auto snapshot, SnapshotFiles(at.version));
@@ -437,13 +438,14 @@ bool DeltaSource::SetDataListener(std::function<void()> callback) {
     // Only this process sees the store: its own commits are all there are.
     return true;
   }
-  watch_ = WatchFolder(log_->location().path + "/_delta_log", /*recursive=*/false, [heard, callback](const FolderEvent& event) {
-    if (event.path.empty()) {
-      callback();
-    } else {
-      heard(VersionOfFile(event.path));
-    }
-  });
+  watch_ = WatchFolder(log_->location().path + "/_delta_log", /*recursive=*/false,
+                       [heard, callback](const FolderEvent& event) {
+                         if (event.path.empty()) {
+                           callback();
+                         } else {
+                           heard(VersionOfFile(event.path));
+                         }
+                       });
   return watch_ != nullptr;
 }
 

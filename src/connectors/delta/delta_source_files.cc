@@ -60,10 +60,11 @@ Result<void> DeltaSource::CheckMetadata(const dl::Metadata& metadata, std::int64
   const types::Schema data = dl::ReadSchemaOf(stored);
   if (renamed) {
     return Error(ErrorKind::kUnsupported, "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG",
-                 "Streaming read is not supported on tables with read-incompatible schema changes (e.g. rename or drop or "
+                 "Streaming read is not supported on tables with read-incompatible schema changes (e.g. rename or drop "
+                 "or "
                  "datatype changes). Please provide a 'schemaTrackingLocation' to enable non-additive schema evolution "
-                 "for Delta stream processing.\nRead schema: " + read_schema_.SimpleString() +
-                     ". Incompatible data schema: " + data.SimpleString() + ".")
+                 "for Delta stream processing.\nRead schema: " +
+                     read_schema_.SimpleString() + ". Incompatible data schema: " + data.SimpleString() + ".")
         .With("docLink", "")
         .With("readSchema", read_schema_.SimpleString())
         .With("incompatibleSchema", data.SimpleString());
@@ -93,7 +94,8 @@ Result<void> DeltaSource::CheckStartSchema(std::int64_t version) {
       return Error(ErrorKind::kUnsupported, "DELTA_STREAMING_CHECK_COLUMN_MAPPING_NO_SNAPSHOT",
                    "Failed to obtain Delta log snapshot for the start version " + std::to_string(version) +
                        " when checking column mapping schema changes. Please choose a different start version.")
-          .With("config", "spark.databricks.delta.streaming.unsafeReadOnIncompatibleColumnMappingSchemaChanges.enabled");
+          .With("config",
+                "spark.databricks.delta.streaming.unsafeReadOnIncompatibleColumnMappingSchemaChanges.enabled");
     }
     return {};
   }
@@ -108,7 +110,8 @@ Result<std::shared_ptr<const VersionFiles>> DeltaSource::SnapshotFiles(std::int6
   if (!snapshot.ok()) {
     if (snapshot.error().kind() == ErrorKind::kNotFound) {
       return Error(ErrorKind::kNotFound, "DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE",
-                   "If you never deleted it, it's likely your query is lagging behind: version " + std::to_string(version) +
+                   "If you never deleted it, it's likely your query is lagging behind: version " +
+                       std::to_string(version) +
                        " of the table can no longer be rebuilt. Please delete its checkpoint to restart from scratch.")
           .CausedBy(std::move(snapshot).error());
     }
@@ -171,24 +174,28 @@ Result<std::shared_ptr<const VersionFiles>> DeltaSource::CommitFiles(std::int64_
     if (options_.skip_change_commits || (!adds && (options_.ignore_deletes || options_.ignore_changes))) {
       made->files.clear();
     } else if (!adds && !made->failure) {
-      made->failure = Error(ErrorKind::kUnsupported, "DELTA_SOURCE_IGNORE_DELETE",
-                            "Detected deleted data (for example " + removed + ") from streaming source at version " + number +
-                                ". This is currently not supported. If you'd like to ignore deletes, set the option "
-                                "'ignoreDeletes' to 'true'. The source table can be found at path " + path + ".")
-                          .With("removedFile", removed)
-                          .With("version", number)
-                          .With("dataPath", path);
+      made->failure =
+          Error(ErrorKind::kUnsupported, "DELTA_SOURCE_IGNORE_DELETE",
+                "Detected deleted data (for example " + removed + ") from streaming source at version " + number +
+                    ". This is currently not supported. If you'd like to ignore deletes, set the option "
+                    "'ignoreDeletes' to 'true'. The source table can be found at path " +
+                    path + ".")
+              .With("removedFile", removed)
+              .With("version", number)
+              .With("dataPath", path);
     } else if (adds && !options_.ignore_changes && !made->failure) {
       const std::string change = ChangeInfo(info, removed);
-      made->failure = Error(ErrorKind::kUnsupported, "DELTA_SOURCE_TABLE_IGNORE_CHANGES",
-                            "Detected a data update (for example " + change + ") in the source table at version " + number +
-                                ". This is currently not supported. If this is going to happen regularly and you are okay "
-                                "to skip changes, set the option 'skipChangeCommits' to 'true'. If you would like the data "
-                                "update to be reflected, please restart this query with a fresh checkpoint directory. The "
-                                "source table can be found at path " + path + ".")
-                          .With("changeInfo", change)
-                          .With("version", number)
-                          .With("dataPath", path);
+      made->failure =
+          Error(ErrorKind::kUnsupported, "DELTA_SOURCE_TABLE_IGNORE_CHANGES",
+                "Detected a data update (for example " + change + ") in the source table at version " + number +
+                    ". This is currently not supported. If this is going to happen regularly and you are okay "
+                    "to skip changes, set the option 'skipChangeCommits' to 'true'. If you would like the data "
+                    "update to be reflected, please restart this query with a fresh checkpoint directory. The "
+                    "source table can be found at path " +
+                    path + ".")
+              .With("changeInfo", change)
+              .With("version", number)
+              .With("dataPath", path);
     }
   }
   made->Sum();
@@ -210,14 +217,18 @@ Result<std::shared_ptr<const VersionFiles>> DeltaSource::OpenCommit(std::int64_t
     }
     const std::int64_t found = present.front().version;
     if (options_.fail_on_data_loss && found != *version) {
-      return Error(ErrorKind::kNotFound, "DELTA_MISSING_FILES_UNEXPECTED_VERSION",
-                   "The stream from your Delta table was expecting process data from version " + std::to_string(*version) +
-                       ",\nbut the earliest available version in the _delta_log directory is " + std::to_string(found) +
-                       ". The files\nin the transaction log may have been deleted due to log cleanup. In order to avoid "
-                       "losing\ndata, we recommend that you restart your stream with a new checkpoint location and to\n"
-                       "increase your delta.logRetentionDuration setting, if you have explicitly set it below 30\ndays.\nIf "
-                       "you would like to ignore the missed data and continue your stream from where it left\noff, you can "
-                       "set the .option(\"failOnDataLoss\", \"false\") as part\nof your readStream statement.")
+      return Error(
+                 ErrorKind::kNotFound, "DELTA_MISSING_FILES_UNEXPECTED_VERSION",
+                 "The stream from your Delta table was expecting process data from version " +
+                     std::to_string(*version) +
+                     ",\nbut the earliest available version in the _delta_log directory is " + std::to_string(found) +
+                     ". The files\nin the transaction log may have been deleted due to log cleanup. In order to avoid "
+                     "losing\ndata, we recommend that you restart your stream with a new checkpoint location and to\n"
+                     "increase your delta.logRetentionDuration setting, if you have explicitly set it below "
+                     "30\ndays.\nIf "
+                     "you would like to ignore the missed data and continue your stream from where it left\noff, you "
+                     "can "
+                     "set the .option(\"failOnDataLoss\", \"false\") as part\nof your readStream statement.")
           .With("startVersion", std::to_string(*version))
           .With("earliestVersion", std::to_string(found))
           .With("option", "failOnDataLoss");

@@ -15,7 +15,9 @@ std::string MetadataLine(const std::string& fields, const std::string& id = kId)
   schema.Set("type", "struct").Set("fields", *Json::Parse("[" + fields + "]"));
   Json metadata;
   metadata.Set("id", id).Set("format", *Json::Parse(R"({"provider":"parquet","options":{}})"));
-  metadata.Set("schemaString", schema.Dump()).Set("partitionColumns", Json::Array{}).Set("configuration", Json::Object{});
+  metadata.Set("schemaString", schema.Dump())
+      .Set("partitionColumns", Json::Array{})
+      .Set("configuration", Json::Object{});
   metadata.Set("createdTime", 1700000000000);
   Json line;
   line.Set("metaData", std::move(metadata));
@@ -25,7 +27,8 @@ std::string MetadataLine(const std::string& fields, const std::string& id = kId)
 const char* const kIdField = R"({"name":"id","type":"long","nullable":true,"metadata":{}})";
 const char* const kProtocol = "{\"protocol\":{\"minReaderVersion\":1,\"minWriterVersion\":2}}\n";
 
-std::string Add(const std::string& path, std::int64_t size, std::int64_t time = 1700000000000, bool data_change = true) {
+std::string Add(const std::string& path, std::int64_t size, std::int64_t time = 1700000000000,
+                bool data_change = true) {
   return "{\"add\":{\"path\":\"" + path + "\",\"partitionValues\":{},\"size\":" + std::to_string(size) +
          ",\"modificationTime\":" + std::to_string(time) + ",\"dataChange\":" + (data_change ? "true" : "false") +
          ",\"stats\":\"{\\\"numRecords\\\":1}\"}}\n";
@@ -85,7 +88,8 @@ class DeltaSourceTest : public ::testing::Test {
         return out;
       }
       const DeltaOffset offset = *DeltaOffset::Parse(**end, kId);
-      std::string line = std::to_string(offset.version) + "/" + std::to_string(offset.index) + (offset.is_starting ? "s" : "");
+      std::string line =
+          std::to_string(offset.version) + "/" + std::to_string(offset.index) + (offset.is_starting ? "s" : "");
       for (const auto& file : input->scan ? input->scan->files : std::vector<plan::ScanFile>{}) {
         line += " " + file.path.substr(file.path.rfind('/') + 1);
       }
@@ -104,14 +108,16 @@ class DeltaSourceTest : public ::testing::Test {
 using Lines = std::vector<std::string>;
 
 TEST_F(DeltaSourceTest, OffsetsAsSparkWritesThem) {
-  EXPECT_EQ(At(3, -1, false), "{\"sourceVersion\":1,\"reservoirId\":\"5b1f0a52-6a4f-4f4e-8f63-0a4d7c3a9e11\","
-                              "\"reservoirVersion\":3,\"index\":-1,\"isStartingVersion\":false}");
+  EXPECT_EQ(At(3, -1, false),
+            "{\"sourceVersion\":1,\"reservoirId\":\"5b1f0a52-6a4f-4f4e-8f63-0a4d7c3a9e11\","
+            "\"reservoirVersion\":3,\"index\":-1,\"isStartingVersion\":false}");
   EXPECT_EQ(*DeltaOffset::Parse(At(3, 7, true), kId), (DeltaOffset{3, 7, true}));
   EXPECT_EQ(DeltaOffset::Parse(At(3, 7, true), "other").error().condition(),
             "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE");
   const auto parse = [](const std::string& version, const std::string& index) {
     return DeltaOffset::Parse("{\"sourceVersion\":" + version + ",\"reservoirId\":\"" + kId +
-                                  "\",\"reservoirVersion\":3,\"index\":" + index + ",\"isStartingVersion\":false}", kId);
+                                  "\",\"reservoirVersion\":3,\"index\":" + index + ",\"isStartingVersion\":false}",
+                              kId);
   };
   EXPECT_EQ(parse("3", "-100")->index, -1);
   EXPECT_EQ(parse("2", "1").error().condition(), "DELTA_INVALID_SOURCE_VERSION");
@@ -165,13 +171,13 @@ TEST_F(DeltaSourceTest, StartsAndBadOptions) {
   EXPECT_EQ(Batches(*Make({{"startingVersion", "9"}})), (Lines{"DELTA_VERSION_NOT_FOUND"}));
   EXPECT_EQ(Batches(*Make({{"startingTimestamp", "2999-01-01"}})), (Lines{"DELTA_TIMESTAMP_GREATER_THAN_COMMIT"}));
   EXPECT_EQ(Batches(*Make({{"startingTimestamp", "soon"}})), (Lines{"DELTA_TIMESTAMP_INVALID"}));
-  for (const auto& [name, value, condition] : std::vector<std::array<std::string, 3>>{
-           {"startingVersion", "earliest", "DELTA_ILLEGAL_OPTION"},
-           {"maxFilesPerTrigger", "0", "DELTA_ILLEGAL_OPTION"},
-           {"maxBytesPerTrigger", "1.5m", "DELTA_ILLEGAL_OPTION"},
-           {"skipChangeCommits", "maybe", "DELTA_ILLEGAL_OPTION"},
-           {"excludeRegex", "(", "DELTA_REGEX_OPT_SYNTAX_ERROR"},
-           {"schemaTrackingLocation", "/x", "UNSUPPORTED_FEATURE.FLEUVE"}}) {
+  for (const auto& [name, value, condition] :
+       std::vector<std::array<std::string, 3>>{{"startingVersion", "earliest", "DELTA_ILLEGAL_OPTION"},
+                                               {"maxFilesPerTrigger", "0", "DELTA_ILLEGAL_OPTION"},
+                                               {"maxBytesPerTrigger", "1.5m", "DELTA_ILLEGAL_OPTION"},
+                                               {"skipChangeCommits", "maybe", "DELTA_ILLEGAL_OPTION"},
+                                               {"excludeRegex", "(", "DELTA_REGEX_OPT_SYNTAX_ERROR"},
+                                               {"schemaTrackingLocation", "/x", "UNSUPPORTED_FEATURE.FLEUVE"}}) {
     EXPECT_EQ(Make({{name, value}}), nullptr) << name;
     EXPECT_EQ(make_error_, condition) << name;
   }
@@ -192,7 +198,8 @@ TEST_F(DeltaSourceTest, MissingCommitsAndExcludedFiles) {
 TEST_F(DeltaSourceTest, SchemaChangesStopTheStream) {
   NewTable(Add("a", 1));
   auto running = Make({});
-  Commit(1, MetadataLine(std::string(kIdField) + R"(,{"name":"v","type":"string","nullable":true,"metadata":{}})") + Add("b", 1));
+  Commit(1, MetadataLine(std::string(kIdField) + R"(,{"name":"v","type":"string","nullable":true,"metadata":{}})") +
+                Add("b", 1));
   EXPECT_EQ(Batches(*running), (Lines{"DELTA_SCHEMA_CHANGED_WITH_VERSION"}));
   // A restart reads with the new schema.
   EXPECT_EQ(Batches(*Make({}), At(1, -1, false)), (Lines{"2/-1 b"}));

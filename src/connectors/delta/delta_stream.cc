@@ -80,8 +80,8 @@ class DeltaSourceProvider final : public SourceProvider {
     if (request.schema && !request.schema->fields().empty()) {
       if (!request.schema->AsNullable().EqualsIgnoringNullability(schema.AsNullable())) {
         return Error(ErrorKind::kInvalidArgument, "DELTA_READ_SOURCE_SCHEMA_CONFLICT",
-                     "The schema provided by the user does not match the schema of the Delta table at " + location.path +
-                         ". Leave the schema out.");
+                     "The schema provided by the user does not match the schema of the Delta table at " +
+                         location.path + ". Leave the schema out.");
       }
       return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_2242",
                    "delta does not support user-specified schema.")

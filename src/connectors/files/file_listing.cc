@@ -3,11 +3,11 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <unistd.h>
 
 #include "base/bytes.h"
 #include "storage/object_store.h"
@@ -166,7 +166,7 @@ Result<void> Walk(const std::string& folder, const ListFilter& filter, std::vect
     if (name == "." || name == ".." || IsHiddenName(name)) {
       continue;
     }
-    struct stat info {};
+    struct stat info{};
     if (::fstatat(::dirfd(dir), entry->d_name, &info, 0) != 0) {
       continue;
     }
@@ -201,10 +201,10 @@ Result<std::optional<std::int64_t>> TimeOption(const plan::Options& options, con
   const std::string* zone = plan::FindOption(options, "timeZone");
   const auto micros = types::ParseTimestamp(*text, zone != nullptr ? *zone : session_zone);
   if (!micros) {
-    return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1174",
-                 "The timestamp provided for the '" + std::string(name) +
-                     "' option is invalid. The expected format is 'YYYY-MM-DDTHH:mm:ss', but the provided timestamp: " +
-                     *text);
+    return Error(
+        ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1174",
+        "The timestamp provided for the '" + std::string(name) +
+            "' option is invalid. The expected format is 'YYYY-MM-DDTHH:mm:ss', but the provided timestamp: " + *text);
   }
   return std::optional<std::int64_t>(*micros / 1000);
 }
@@ -257,7 +257,7 @@ std::vector<std::string> ExpandGlob(const std::string& path) {
       std::vector<std::string> next;
       for (const std::string& base : here) {
         if (!IsGlob(part)) {
-          struct stat info {};
+          struct stat info{};
           if (::stat((base + "/" + part).c_str(), &info) == 0) {
             next.push_back(base + "/" + part);
           }
@@ -285,7 +285,7 @@ std::vector<std::string> ExpandGlob(const std::string& path) {
 }
 
 std::optional<ListedFile> StatFile(const std::string& path, bool* is_directory) {
-  struct stat info {};
+  struct stat info{};
   if (::stat(path.c_str(), &info) != 0) {
     return std::nullopt;
   }

@@ -37,8 +37,8 @@ Result<ListFilter> MakeListFilter(const plan::Options& options, const std::strin
 
 /// True where the text has characters that make it a glob: * ? [ {.
 bool IsGlob(std::string_view path);
-/// Hadoop's glob of one name: ? * [abc] [a-z] [^a] {ab,cd} (nested), \ before a plain character. `*` and `?` never match
-/// a `/` unless `across_folders`.
+/// Hadoop's glob of one name: ? * [abc] [a-z] [^a] {ab,cd} (nested), \ before a plain character. `*` and `?` never
+/// match a `/` unless `across_folders`.
 bool GlobMatches(std::string_view pattern, std::string_view text, bool across_folders = false);
 /// Names that Spark never reads: beginning with `.` or with `_` (but for `key=value`), half-copied ones.
 bool IsHiddenName(std::string_view name);
@@ -54,8 +54,8 @@ std::optional<ListedFile> StatFile(const std::string& path, bool* is_directory =
 /// kPermissionDenied and the like where a folder cannot be listed; a folder that vanished meanwhile is skipped.
 Result<std::vector<ListedFile>> ListFiles(const std::string& path, const ListFilter& filter);
 
-/// The absolute local path of what a user wrote (`storage::Resolve`), globs kept as they are. kUnsupported for stores that
-/// are not the local disk.
+/// The absolute local path of what a user wrote (`storage::Resolve`), globs kept as they are. kUnsupported for stores
+/// that are not the local disk.
 Result<std::string> LocalPathOf(const std::string& path);
 
 /// A scan's entry for a file.

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/json.h"
 #include "base/bytes.h"
+#include "base/json.h"
 #include "connectors/files/file_schema.h"
 #include "storage/object_store.h"
 

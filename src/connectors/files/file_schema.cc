@@ -1,10 +1,11 @@
+#include "connectors/files/file_schema.h"
+
 #include <algorithm>
 #include <map>
 #include <set>
 
 #include "base/bytes.h"
 #include "connectors/files/file_log.h"
-#include "connectors/files/file_schema.h"
 #include "storage/object_store.h"
 
 namespace fleuve::connectors::files {
@@ -87,8 +88,9 @@ Result<FileFormat> ParseFormat(const std::string& name) {
     return Error::Unsupported("the file format " + lower);
   }
   return Error(ErrorKind::kNotFound, "DATA_SOURCE_NOT_FOUND",
-               "Failed to find the data source: " + name + ". Make sure the provider name is correct and the package is "
-               "properly registered and compatible with your Spark version.");
+               "Failed to find the data source: " + name +
+                   ". Make sure the provider name is correct and the package is "
+                   "properly registered and compatible with your Spark version.");
 }
 
 std::string ContainerOf(const std::string& format) {
@@ -378,9 +380,9 @@ Result<SplitSchema> MakeSchema(FileFormat format, const types::Schema& data, con
     fields.push_back({field.name, WithoutChar(field.type).AsNullable(), true, field.metadata});
   }
   if (format == FileFormat::kText && fields.size() > 1) {
-    return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1290",
-                 "Text data source supports only a single column, and you have " + std::to_string(fields.size()) +
-                     " columns.");
+    return Error(
+        ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1290",
+        "Text data source supports only a single column, and you have " + std::to_string(fields.size()) + " columns.");
   }
   out.data = DataType::Struct(fields);
   std::vector<StructField> columns;

@@ -57,8 +57,8 @@ Result<types::DataType> MergeParquetTypes(const std::string& name, const types::
 /// text and binaryFile have a fixed schema; nullopt for others.
 std::optional<types::Schema> FixedSchema(plan::FileFormat format);
 
-/// Data columns and partition columns from what the user gave or what was found. Everything nullable, char and varchar as
-/// strings. COLUMN_ALREADY_EXISTS, UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE.
+/// Data columns and partition columns from what the user gave or what was found. Everything nullable, char and varchar
+/// as strings. COLUMN_ALREADY_EXISTS, UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE.
 struct SplitSchema {
   types::Schema data;
   types::Schema partition;

@@ -25,7 +25,11 @@ std::int64_t IntervalOf(const plan::AnalysisConfig& config) {
 class FileBatch final : public StagedBatch {
  public:
   FileBatch(FileLog* log, std::int64_t batch, std::string folder, engine::WriteResult result, std::int64_t skipped)
-      : log_(log), batch_(batch), folder_(std::move(folder)), result_(std::move(result)), already_there_(skipped != 0) {}
+      : log_(log),
+        batch_(batch),
+        folder_(std::move(folder)),
+        result_(std::move(result)),
+        already_there_(skipped != 0) {}
 
   DurableRecords BeforeCommit() override {
     DurableRecords records;
@@ -134,8 +138,10 @@ class FileSinkProvider final : public SinkProvider {
       std::string mode = spec.output_mode;
       mode[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(mode[0])));
       return Error(ErrorKind::kInvalidArgument, "STREAMING_OUTPUT_MODE.UNSUPPORTED_DATASOURCE",
-                   "Invalid streaming output mode: " + spec.output_mode + ". This output mode is not supported by the "
-                   "data source " + spec.format + ".");
+                   "Invalid streaming output mode: " + spec.output_mode +
+                       ". This output mode is not supported by the "
+                       "data source " +
+                       spec.format + ".");
     }
     FileWriteRequest request;
     request.format = spec.format;

@@ -1,10 +1,9 @@
 // Spark's file source: new files of a folder or glob, in the order of their modification times.
 
-#include <filesystem>
-#include <unordered_map>
-
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
+#include <unordered_map>
 
 #include "base/bytes.h"
 #include "base/clock.h"
@@ -70,8 +69,9 @@ Result<std::int64_t> DurationOption(const plan::Options& options, const char* na
     if (unit == "d") return value * 86400000;
   }
   return Error(ErrorKind::kInvalidArgument, "",
-               "Failed to parse time string: " + *given + ". Time must be specified as seconds (s), milliseconds (ms), "
-               "microseconds (us), minutes (m or min), hour (h), or day (d). E.g. 50s, 100ms, or 250us.")
+               "Failed to parse time string: " + *given +
+                   ". Time must be specified as seconds (s), milliseconds (ms), "
+                   "microseconds (us), minutes (m or min), hour (h), or day (d). E.g. 50s, 100ms, or 250us.")
       .Family(ErrorFamily::kNumberFormat);
 }
 
@@ -131,8 +131,7 @@ Result<SourceOptions> ParseSourceOptions(const plan::Options& options) {
     } else if (lower == "delete") {
       out.clean = CleanMode::kDelete;
     } else if (lower != "off") {
-      return BadOption("Invalid mode for clean source option Some(" + *mode +
-                       "). Must be one of ARCHIVE,DELETE,OFF");
+      return BadOption("Invalid mode for clean source option Some(" + *mode + "). Must be one of ARCHIVE,DELETE,OFF");
     }
   }
   return out;
@@ -217,9 +216,9 @@ class FileSource final : public Source {
         context_(std::move(context)),
         options_(std::move(options)),
         log_(context_.checkpoint.store, context_.metadata_path, CompactInterval(context_)),
-        seen_(options_.latest_first && (options_.max_files || options_.max_bytes) ? INT64_MAX
-                                                                                 : options_.max_file_age_ms,
-              options_.file_name_only) {}
+        seen_(
+            options_.latest_first && (options_.max_files || options_.max_bytes) ? INT64_MAX : options_.max_file_age_ms,
+            options_.file_name_only) {}
 
   Result<void> Open() {
     FLEUVE_TRY(log_.Open());
@@ -238,17 +237,14 @@ class FileSource final : public Source {
             .Family(ErrorFamily::kUnsupportedOperation);
       }
     }
-    if (options_.clean == CleanMode::kArchive &&
-        (options_.archive_folder + "/").starts_with(relation_->path() + "/")) {
+    if (options_.clean == CleanMode::kArchive && (options_.archive_folder + "/").starts_with(relation_->path() + "/")) {
       return BadOption("Base archive path cannot be placed under the source path: " + options_.archive_folder);
     }
     return {};
   }
 
   const types::Schema& schema() const override { return relation_->schema(); }
-  std::string description() const override {
-    return "FileStreamSource[" + storage::ToFileUri(relation_->path()) + "]";
-  }
+  std::string description() const override { return "FileStreamSource[" + storage::ToFileUri(relation_->path()) + "]"; }
   Result<std::optional<Offset>> InitialOffset() override { return std::optional<Offset>(); }
 
   Result<std::optional<Offset>> LatestOffset(const std::optional<Offset>& start, Admission admission) override {
@@ -582,9 +578,8 @@ Result<std::shared_ptr<const FileRelation>> FileRelation::Make(const StreamReque
   Partitioning partitioning;
   if (!relation->find_.recursive) {
     const bool infer = ConfBool(config, "spark.sql.sources.partitionColumnTypeInference.enabled", true);
-    FLEUVE_ASSIGN(partitioning,
-                  DiscoverPartitions(found.files, found.bases, given ? request.schema : std::nullopt, infer,
-                                     config.case_sensitive, config.session_zone));
+    FLEUVE_ASSIGN(partitioning, DiscoverPartitions(found.files, found.bases, given ? request.schema : std::nullopt,
+                                                   infer, config.case_sensitive, config.session_zone));
   }
   types::Schema data;
   if (given) {
@@ -592,7 +587,7 @@ Result<std::shared_ptr<const FileRelation>> FileRelation::Make(const StreamReque
   } else {
     const bool partitioned = !partitioning.schema.fields().empty();
     FLEUVE_ASSIGN(data, InferFileSchema(relation->format_,
-                                        partitioned               ? partitioning.files
+                                        partitioned                 ? partitioning.files
                                         : relation->find_.recursive ? found.files
                                                                     : DirectChildren(found).files,
                                         relation->reader_options_, config));
@@ -644,8 +639,8 @@ Result<std::shared_ptr<const plan::FileScan>> FileRelation::Scan(const std::vect
           for (std::size_t i = *in_data; i < schema.data.fields().size(); ++i) {
             bool is_level = false;
             for (const auto& [other, ignored] : PartitionLevels(base_of(file), file.path)) {
-              is_level = is_level || types::FieldIndex(types::DataType::Struct({schema.data.fields()[i]}), other,
-                                                       case_sensitive_);
+              is_level = is_level ||
+                         types::FieldIndex(types::DataType::Struct({schema.data.fields()[i]}), other, case_sensitive_);
             }
             rest_are_levels = rest_are_levels && is_level;
           }

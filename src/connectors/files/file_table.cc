@@ -108,7 +108,7 @@ Result<std::shared_ptr<const plan::TableSource>> MakeFileTable(const FileReadReq
                                                    config.case_sensitive, config.session_zone));
   }
   const bool partitioned = !partitioning.schema.fields().empty();
-  const std::vector<ListedFile> files = partitioned     ? partitioning.files
+  const std::vector<ListedFile> files = partitioned      ? partitioning.files
                                         : find.recursive ? found.files
                                                          : DirectChildren(found).files;
   types::Schema data;

@@ -30,8 +30,8 @@ struct FileReadRequest {
 bool IsFileFormat(std::string_view format);
 
 /// Lists the files, finds partition columns, infers the schema where none is given. The files are those of this moment.
-/// Errors (analysis): PATH_NOT_FOUND, UNABLE_TO_INFER_SCHEMA, CONFLICTING_PARTITION_COLUMN_NAMES, options with bad values
-/// or not served (kUnsupported, by name), files that cannot be read while inferring. Threads: any.
+/// Errors (analysis): PATH_NOT_FOUND, UNABLE_TO_INFER_SCHEMA, CONFLICTING_PARTITION_COLUMN_NAMES, options with bad
+/// values or not served (kUnsupported, by name), files that cannot be read while inferring. Threads: any.
 Result<std::shared_ptr<const plan::TableSource>> MakeFileTable(const FileReadRequest& request,
                                                                const plan::AnalysisConfig& config);
 

@@ -23,7 +23,6 @@ Error IoError(const std::string& what, const std::error_code& code) {
                "TASK_WRITE_FAILED", what + ": " + code.message());
 }
 
-
 Result<void> RemoveData(const fs::path& folder) {
   std::error_code code;
   for (const auto& entry : fs::directory_iterator(folder, code)) {
@@ -68,7 +67,8 @@ Result<engine::WriteSpec> MakeWriteSpec(const FileWriteRequest& request, const t
     return Error::Unsupported("writing files of the format " + ContainerOf(request.format));
   }
   if (spec.format == FileFormat::kBinaryFile) {
-    return Error(ErrorKind::kUnsupported, "_LEGACY_ERROR_TEMP_2100", "Write is not supported for binary file data source")
+    return Error(ErrorKind::kUnsupported, "_LEGACY_ERROR_TEMP_2100",
+                 "Write is not supported for binary file data source")
         .Family(ErrorFamily::kUnsupportedOperation);
   }
   FLEUVE_ASSIGN(spec.folder, LocalPathOf(request.path));
@@ -110,9 +110,8 @@ Result<engine::WriteSpec> MakeWriteSpec(const FileWriteRequest& request, const t
     if (compression == nullptr) {
       compression = plan::FindOption(request.options, "parquet.compression");
     }
-    spec.compression =
-        AsciiLower(compression != nullptr ? *compression
-                                          : ConfText(config, "spark.sql.parquet.compression.codec", "snappy"));
+    spec.compression = AsciiLower(
+        compression != nullptr ? *compression : ConfText(config, "spark.sql.parquet.compression.codec", "snappy"));
     if (spec.compression == "none") {
       spec.compression = "uncompressed";
     }
@@ -166,8 +165,9 @@ Result<engine::WriteResult> WriteFolder(engine::Engine& engine, const plan::Plan
   const std::string overwrite_mode = AsciiLower(
       overwrite != nullptr ? *overwrite : ConfText(config, "spark.sql.sources.partitionOverwriteMode", "static"));
   if (overwrite_mode != "static" && overwrite_mode != "dynamic") {
-    return Error(ErrorKind::kInvalidArgument, "INVALID_OPTION_VALUE",
-                 "Invalid value '" + overwrite_mode + "' for option 'partitionOverwriteMode': must be static or dynamic.");
+    return Error(
+        ErrorKind::kInvalidArgument, "INVALID_OPTION_VALUE",
+        "Invalid value '" + overwrite_mode + "' for option 'partitionOverwriteMode': must be static or dynamic.");
   }
   FLEUVE_ASSIGN(const plan::PlanPtr prepared, plan::Prepare(plan, config));
   const fs::path staging = target / ("_temporary-" + NewUuid());

@@ -27,8 +27,8 @@ struct FileWriteRequest {
 };
 
 /// What a write of files needs of the engine: format, columns and options checked. Nothing is written.
-/// Errors (analysis): types that the format cannot hold (UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE), unknown partition columns,
-/// options with bad values or not served, bucketing.
+/// Errors (analysis): types that the format cannot hold (UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE), unknown partition
+/// columns, options with bad values or not served, bucketing.
 /// \param schema  the columns of the plan that is written
 Result<engine::WriteSpec> MakeWriteSpec(const FileWriteRequest& request, const types::Schema& schema,
                                         const plan::AnalysisConfig& config);

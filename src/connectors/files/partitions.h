@@ -35,9 +35,9 @@ struct Partitioning {
   std::vector<std::vector<std::optional<std::string>>> values;
 };
 
-/// Spark's partition discovery. \param bases  base folder of each file, same order. \param user_schema  types of columns
-/// that the user has named win. \param infer  false: all strings.
-/// CONFLICTING_PARTITION_COLUMN_NAMES, CONFLICTING_DIRECTORY_STRUCTURES.
+/// Spark's partition discovery. \param bases  base folder of each file, same order. \param user_schema  types of
+/// columns that the user has named win. \param infer  false: all strings. CONFLICTING_PARTITION_COLUMN_NAMES,
+/// CONFLICTING_DIRECTORY_STRUCTURES.
 Result<Partitioning> DiscoverPartitions(const std::vector<ListedFile>& files, const std::vector<std::string>& bases,
                                         const std::optional<types::Schema>& user_schema, bool infer,
                                         bool case_sensitive, const std::string& zone);

@@ -106,7 +106,8 @@ class MemoryProvider final : public SinkProvider {
           .Family(ErrorFamily::kAnalysis);
     }
     if (!context.query_name) {
-      return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1194", "queryName must be specified for memory sink.")
+      return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1194",
+                   "queryName must be specified for memory sink.")
           .Family(ErrorFamily::kAnalysis);
     }
     return {};

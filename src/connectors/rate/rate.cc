@@ -17,12 +17,13 @@ namespace {
 constexpr std::int64_t kChunkRows = 65536;
 
 types::Schema RateSchema() {
-  return types::DataType::Struct({{"timestamp", types::DataType::Timestamp(), true, {}},
-                                  {"value", types::DataType::Long(), true, {}}});
+  return types::DataType::Struct(
+      {{"timestamp", types::DataType::Timestamp(), true, {}}, {"value", types::DataType::Long(), true, {}}});
 }
 
 Error BadOption(const std::string& value, const std::string& option, const char* must) {
-  return Error(ErrorKind::kInvalidArgument, "", "Invalid value '" + value + "'. The option '" + option + "' must " + must)
+  return Error(ErrorKind::kInvalidArgument, "",
+               "Invalid value '" + value + "'. The option '" + option + "' must " + must)
       .Family(ErrorFamily::kIllegalArgument);
 }
 
@@ -32,7 +33,8 @@ Result<std::int64_t> ParseLong(const std::string& text) {
   errno = 0;
   const std::int64_t value = std::strtoll(text.c_str(), &end, 10);
   if (text.empty() || *end != '\0' || errno != 0 || std::isspace(static_cast<unsigned char>(text[0])) != 0) {
-    return Error(ErrorKind::kInvalidArgument, "", "For input string: \"" + text + "\"").Family(ErrorFamily::kNumberFormat);
+    return Error(ErrorKind::kInvalidArgument, "", "For input string: \"" + text + "\"")
+        .Family(ErrorFamily::kNumberFormat);
   }
   return value;
 }
@@ -62,8 +64,9 @@ Result<std::int64_t> SecondsOption(const plan::Options& options, const char* nam
   if (suffix == "h") return number * 3600;
   if (suffix == "d") return number * 86400;
   return Error(ErrorKind::kInvalidArgument, "",
-               "Failed to parse time string: " + *given + ". Time must be specified as seconds (s), milliseconds (ms), "
-               "microseconds (us), minutes (m or min), hour (h), or day (d). E.g. 50s, 100ms, or 250us.")
+               "Failed to parse time string: " + *given +
+                   ". Time must be specified as seconds (s), milliseconds (ms), "
+                   "microseconds (us), minutes (m or min), hour (h), or day (d). E.g. 50s, 100ms, or 250us.")
       .Family(ErrorFamily::kNumberFormat);
 }
 
@@ -180,8 +183,8 @@ class RateSource final : public Source {
   const types::Schema& schema() const override { return schema_; }
   std::string description() const override {
     return "RateStreamV2[rowsPerSecond=" + std::to_string(options_.rows_per_second) +
-           ", rampUpTimeSeconds=" + std::to_string(options_.ramp_up_seconds) + ", numPartitions=" +
-           (options_.partitions ? std::to_string(*options_.partitions) : "default");
+           ", rampUpTimeSeconds=" + std::to_string(options_.ramp_up_seconds) +
+           ", numPartitions=" + (options_.partitions ? std::to_string(*options_.partitions) : "default");
   }
   bool offsets_stand_alone() const override { return true; }
 
@@ -208,7 +211,8 @@ class RateSource final : public Source {
 
   Result<std::optional<Offset>> LatestOffset(const std::optional<Offset>&, Admission) override {
     last_ms_ = std::max(last_ms_, clock_->NowMillis());
-    const std::int64_t now = available_now_ ? *available_now_ : std::max<std::int64_t>(0, (last_ms_ - creation_ms_) / 1000);
+    const std::int64_t now =
+        available_now_ ? *available_now_ : std::max<std::int64_t>(0, (last_ms_ - creation_ms_) / 1000);
     return std::optional<Offset>(std::to_string(now));
   }
 
@@ -222,8 +226,9 @@ class RateSource final : public Source {
     FLEUVE_ASSIGN(const std::int64_t from, ParseLong(start.value_or("0")));
     FLEUVE_ASSIGN(const std::int64_t to, ParseLong(end));
     if (from > to) {
-      return Error(ErrorKind::kInvalidArgument, "", "assertion failed: startSeconds(" + std::to_string(from) +
-                                                        ") > endSeconds(" + std::to_string(to) + ")");
+      return Error(
+          ErrorKind::kInvalidArgument, "",
+          "assertion failed: startSeconds(" + std::to_string(from) + ") > endSeconds(" + std::to_string(to) + ")");
     }
     const std::int64_t first = options_.ValueAt(from);
     const std::int64_t last = options_.ValueAt(to);
@@ -312,7 +317,8 @@ class RateMicroBatchSource final : public Source {
     if (available_now_ && target_) {
       return target_;
     }
-    FLEUVE_ASSIGN(MicroBatchOffset at, MicroBatchOffset::Parse(start ? *start : MicroBatchOffset{0, options_.start_timestamp}.Text()));
+    FLEUVE_ASSIGN(MicroBatchOffset at,
+                  MicroBatchOffset::Parse(start ? *start : MicroBatchOffset{0, options_.start_timestamp}.Text()));
     at.offset += options_.rows_per_batch;
     at.timestamp += options_.advance_ms;
     if (available_now_) {
@@ -325,7 +331,8 @@ class RateMicroBatchSource final : public Source {
     return {};
   }
   Result<BatchInput> Read(const std::optional<Offset>& start, const Offset& end) override {
-    FLEUVE_ASSIGN(const MicroBatchOffset from, MicroBatchOffset::Parse(start ? *start : MicroBatchOffset{0, options_.start_timestamp}.Text()));
+    FLEUVE_ASSIGN(const MicroBatchOffset from,
+                  MicroBatchOffset::Parse(start ? *start : MicroBatchOffset{0, options_.start_timestamp}.Text()));
     FLEUVE_ASSIGN(const MicroBatchOffset to, MicroBatchOffset::Parse(end));
     return MakeRows(from.offset, to.offset, [&](std::int64_t) { return from.timestamp * 1000; });
   }

@@ -28,13 +28,28 @@ Error Broken(const std::string& path, const char* what) {
 
 /// A schema node.
 struct AvroType {
-  enum class Kind { kNull, kBoolean, kInt, kLong, kFloat, kDouble, kBytes, kString, kRecord, kEnum, kArray, kMap, kFixed, kUnion };
+  enum class Kind {
+    kNull,
+    kBoolean,
+    kInt,
+    kLong,
+    kFloat,
+    kDouble,
+    kBytes,
+    kString,
+    kRecord,
+    kEnum,
+    kArray,
+    kMap,
+    kFixed,
+    kUnion
+  };
   Kind kind = Kind::kNull;
   std::string logical;
   int precision = 0;
   int scale = 0;
   std::int64_t size = 0;
-  std::vector<std::string> names;                  ///< of a record's fields, of an enum's symbols
+  std::vector<std::string> names;                   ///< of a record's fields, of an enum's symbols
   std::vector<std::shared_ptr<AvroType>> children;  ///< fields, branches, element or value
 };
 using AvroTypePtr = std::shared_ptr<AvroType>;
@@ -253,8 +268,7 @@ class AvroBytes {
 void AppendDecimal(std::string& out, std::string_view bytes, int scale) {
   types::Int128 value = !bytes.empty() && (static_cast<unsigned char>(bytes[0]) & 0x80) != 0 ? -1 : 0;
   for (const char byte : bytes) {
-    value = static_cast<types::Int128>(static_cast<unsigned __int128>(value) << 8) |
-            static_cast<unsigned char>(byte);
+    value = static_cast<types::Int128>(static_cast<unsigned __int128>(value) << 8) | static_cast<unsigned char>(byte);
   }
   out += types::DecimalToString(value, scale);
 }

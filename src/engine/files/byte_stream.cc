@@ -23,8 +23,8 @@ bool EndsWith(std::string_view text, std::string_view suffix) {
 
 Error FileError(const std::string& path, const std::string& what, int code) {
   const ErrorKind kind = code == ENOENT || code == ENOTDIR ? ErrorKind::kNotFound
-                         : code == EACCES || code == EPERM  ? ErrorKind::kPermissionDenied
-                                                            : ErrorKind::kTransient;
+                         : code == EACCES || code == EPERM ? ErrorKind::kPermissionDenied
+                                                           : ErrorKind::kTransient;
   return Error(kind, "FAILED_READ_FILE.NO_HINT", what + " " + path + ": " + std::strerror(code));
 }
 
@@ -62,7 +62,8 @@ Error CorruptData(const std::string& path, const char* codec) {
 /// gzip (several members one after the other) and zlib.
 class ZlibStream final : public ByteStream {
  public:
-  ZlibStream(std::unique_ptr<ByteStream> source, std::string path) : source_(std::move(source)), path_(std::move(path)) {
+  ZlibStream(std::unique_ptr<ByteStream> source, std::string path)
+      : source_(std::move(source)), path_(std::move(path)) {
     input_.resize(kBlock);
     std::memset(&z_, 0, sizeof(z_));
     FLEUVE_CHECK(inflateInit2(&z_, 15 + 32) == Z_OK);
@@ -307,7 +308,8 @@ bool IsCompressedName(std::string_view path) {
   return false;
 }
 
-Result<std::unique_ptr<ByteStream>> OpenFile(const std::string& path, std::int64_t offset, const std::string& encoding) {
+Result<std::unique_ptr<ByteStream>> OpenFile(const std::string& path, std::int64_t offset,
+                                             const std::string& encoding) {
   for (const char* suffix : {".snappy", ".lz4", ".zst", ".zstd"}) {
     if (EndsWith(path, suffix)) {
       return Error::Unsupported("text files compressed as " + std::string(suffix + 1) + " (" + path + ")");
@@ -317,7 +319,7 @@ Result<std::unique_ptr<ByteStream>> OpenFile(const std::string& path, std::int64
   if (fd < 0) {
     return FileError(path, "cannot open", errno);
   }
-  struct stat info {};
+  struct stat info{};
   if (::fstat(fd, &info) == 0 && S_ISDIR(info.st_mode)) {
     ::close(fd);
     return FileError(path, "cannot read", EISDIR);
@@ -387,11 +389,7 @@ Error FailedReadFile(const std::string& uri, const Error& cause) {
 }
 
 LineReader::LineReader(std::unique_ptr<ByteStream> stream, std::int64_t begin, std::int64_t end, std::string separator)
-    : stream_(std::move(stream)),
-      separator_(std::move(separator)),
-      end_(end),
-      offset_(begin),
-      skip_first_(begin > 0) {
+    : stream_(std::move(stream)), separator_(std::move(separator)), end_(end), offset_(begin), skip_first_(begin > 0) {
   buffer_.resize(kBlock);
 }
 

@@ -36,8 +36,8 @@ Result<std::string> ReadWholeFile(const std::string& path, const std::string& en
 /// FAILED_READ_FILE.* of a file that could not be read.
 Error FailedReadFile(const std::string& uri, const Error& cause);
 
-/// Lines of the part [begin, end) of a file: a line belongs to the part in which it begins; the first line of a part that
-/// does not start at 0 belongs to the part before. Memory: the longest line and 1 MB. Threads: one at a time.
+/// Lines of the part [begin, end) of a file: a line belongs to the part in which it begins; the first line of a part
+/// that does not start at 0 belongs to the part before. Memory: the longest line and 1 MB. Threads: one at a time.
 class LineReader {
  public:
   /// \param separator  empty: \n, \r\n and \r end a line.

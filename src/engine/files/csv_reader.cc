@@ -260,8 +260,8 @@ class CsvReader final : public RecordReader {
   }
 
   void SetRescued(RowTarget& target, idx_t row) {
-    duckdb::Vector* column = plan_.rescued_index >= 0 ? target.columns[static_cast<std::size_t>(plan_.rescued_index)]
-                                                       : target.rescued;
+    duckdb::Vector* column =
+        plan_.rescued_index >= 0 ? target.columns[static_cast<std::size_t>(plan_.rescued_index)] : target.rescued;
     if (column == nullptr) {
       return;
     }

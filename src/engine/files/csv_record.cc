@@ -1,6 +1,6 @@
-#include "engine/files/csv_record_internal.h"
-
 #include <cstring>
+
+#include "engine/files/csv_record_internal.h"
 
 namespace fleuve::engine {
 
@@ -133,8 +133,9 @@ CsvSplitter::Outcome CsvSplitter::Split(std::string_view record) {
       const std::size_t close = record.find(options_.quote, begin + 1);
       const bool ends = close != std::string_view::npos &&
                         (close + 1 == record.size() || record.substr(close + 1, delimiter.size()) == delimiter);
-      if (ends && (options_.escape == '\0' ||
-                   record.substr(begin + 1, close - begin - 1).find(options_.escape) == std::string_view::npos) &&
+      if (ends &&
+          (options_.escape == '\0' ||
+           record.substr(begin + 1, close - begin - 1).find(options_.escape) == std::string_view::npos) &&
           options_.escape != options_.quote) {
         field.text = record.substr(begin + 1, close - begin - 1);
         next = close + 1;

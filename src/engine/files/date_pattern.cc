@@ -1,10 +1,9 @@
-#include "engine/files/date_pattern_internal.h"
-
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <cstdio>
 
+#include "engine/files/date_pattern_internal.h"
 #include "types/value.h"
 
 namespace fleuve::engine {
@@ -16,8 +15,8 @@ constexpr std::int64_t kMicrosPerDay = 86400 * kMicrosPerSecond;
 
 constexpr std::array<const char*, 12> kMonths = {"January", "February", "March",     "April",   "May",      "June",
                                                  "July",    "August",   "September", "October", "November", "December"};
-constexpr std::array<const char*, 7> kDays = {"Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday",
-                                              "Sunday"};
+constexpr std::array<const char*, 7> kDays = {"Monday", "Tuesday",  "Wednesday", "Thursday",
+                                              "Friday", "Saturday", "Sunday"};
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
@@ -230,7 +229,7 @@ Result<TimePattern> TimePattern::Compile(const std::string& pattern) {
       if (std::string_view("yuMLdDEahHkKmsSnXxZzVOQqG").find(c) == std::string_view::npos) {
         return BadPattern(pattern, std::string("Illegal pattern character found: ") + c + ".");
       }
-      const int most = c == 'y' || c == 'u' ? 6
+      const int most = c == 'y' || c == 'u'   ? 6
                        : c == 'S' || c == 'n' ? 9
                        : c == 'M' || c == 'L' || c == 'E' || c == 'Q' || c == 'q' || c == 'z' || c == 'G' || c == 'O'
                            ? 4
@@ -572,8 +571,8 @@ std::optional<TimePattern::Parsed> TimePattern::Parse(std::string_view text) con
     hour = *fields.half_day_hour + (fields.afternoon.value_or(false) ? 12 : 0);
   }
   Parsed parsed;
-  parsed.local_micros =
-      days * kMicrosPerDay + ((hour * 60 + fields.minute) * 60 + fields.second) * kMicrosPerSecond + fields.nanos / 1000;
+  parsed.local_micros = days * kMicrosPerDay + ((hour * 60 + fields.minute) * 60 + fields.second) * kMicrosPerSecond +
+                        fields.nanos / 1000;
   parsed.offset_seconds = fields.offset;
   parsed.zone = fields.zone;
   return parsed;

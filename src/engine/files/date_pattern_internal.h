@@ -18,8 +18,8 @@ namespace fleuve::engine {
 /// A compiled pattern. Threads: const methods from any thread.
 class TimePattern {
  public:
-  /// Letters y u M L d D E a h H k K m s S n X x Z z V O Q q G with quotes and optional sections. Others, and text forms
-  /// in another language than English, are refused: INVALID_DATETIME_PATTERN.*.
+  /// Letters y u M L d D E a h H k K m s S n X x Z z V O Q q G with quotes and optional sections. Others, and text
+  /// forms in another language than English, are refused: INVALID_DATETIME_PATTERN.*.
   static Result<TimePattern> Compile(const std::string& pattern);
 
   /// What the text says; nullopt where it does not match the whole pattern or is no date.

@@ -29,9 +29,7 @@ struct ScanBindData final : duckdb::FunctionData {
     copy->leaf = leaf;
     return copy;
   }
-  bool Equals(const duckdb::FunctionData& other) const override {
-    return leaf == other.Cast<ScanBindData>().leaf;
-  }
+  bool Equals(const duckdb::FunctionData& other) const override { return leaf == other.Cast<ScanBindData>().leaf; }
 };
 
 struct ScanGlobalState final : duckdb::GlobalTableFunctionState {
@@ -61,7 +59,7 @@ class BinaryReader final : public RecordReader {
     }
     done_ = true;
     const plan::ScanFile& file = *part_.file;
-    struct stat info {};
+    struct stat info{};
     if (::stat(file.path.c_str(), &info) != 0) {
       RaiseError(FailedReadFile(file.uri, Error(ErrorKind::kNotFound, "FAILED_READ_FILE.NO_HINT", "no such file")));
     }

@@ -7,9 +7,10 @@
 /// the leaf: `RunState::Of(context).LeafAt(number)` gives the FileScan (keep the shared_ptr<Leaf> in the bind data).
 /// They return all output columns of the node in order (data, partition, constants, `_metadata` if asked for), named
 /// c0, c1, ..., with the carrier types (engine/carriers_internal.h). They support projection pushdown, no filter
-/// pushdown, several threads (one file, or one range of a file, per task), give `get_partition_data` so that DuckDB keeps
-/// the order of files and lines (batch index ascending with file and position), add every row to `Leaf::rows`, and check
-/// `RunState::CheckCancelled` at least every 10 ms. Zero projected columns (count(*)) must work: set the cardinality only.
+/// pushdown, several threads (one file, or one range of a file, per task), give `get_partition_data` so that DuckDB
+/// keeps the order of files and lines (batch index ascending with file and position), add every row to `Leaf::rows`,
+/// and check `RunState::CheckCancelled` at least every 10 ms. Zero projected columns (count(*)) must work: set the
+/// cardinality only.
 
 #include <memory>
 #include <string>

@@ -134,9 +134,10 @@ TEST_F(FilesTest, JsonValuesTakeTheTypesOfTheSchema) {
 }
 
 TEST_F(FilesTest, WhatFindsNoPlaceIsRescued) {
-  const auto rows = Read(kJson, "id int, o struct<x:int>, _r string",
-                         "{\"id\":1,\"o\":{\"x\":1,\"n\":[1, 2]},\"Id\":2}\n{\"id\":\"12O0\",\"o\":{\"x\":\"q\"}}\n{\"id\":3}\n",
-                         {{"rescuedDataColumn", "_r"}, {"fleuve.rescuedFilePath", "false"}, {"mode", "FAILFAST"}});
+  const auto rows =
+      Read(kJson, "id int, o struct<x:int>, _r string",
+           "{\"id\":1,\"o\":{\"x\":1,\"n\":[1, 2]},\"Id\":2}\n{\"id\":\"12O0\",\"o\":{\"x\":\"q\"}}\n{\"id\":3}\n",
+           {{"rescuedDataColumn", "_r"}, {"fleuve.rescuedFilePath", "false"}, {"mode", "FAILFAST"}});
   ASSERT_EQ(rows.size(), 3);
   EXPECT_EQ(rows[0][2], Value("{\"o\":{\"n\":[1,2]},\"Id\":2}"));
   EXPECT_EQ(rows[1][2], Value("{\"id\":\"12O0\",\"o\":{\"x\":\"q\"}}"));
@@ -185,9 +186,10 @@ TEST_F(FilesTest, CsvFieldsAreQuotedAsSparkDoes) {
 
 TEST_F(FilesTest, JsonSchemasAreInferredAsSparkDoes) {
   InferOptions options;
-  auto schema = InferJson({Put("a", "{\"i\":1,\"d\":1,\"m\":5,\"o\":{\"x\":1},\"l\":[1],\"e\":\"\"}\n"
-                                    "{\"i\":2,\"d\":2.5,\"m\":\"five\",\"o\":{\"y\":\"q\"},\"l\":[0.5],\"n\":null,"
-                                    "\"big\":99999999999999999999}\n")},
+  auto schema = InferJson({Put("a",
+                               "{\"i\":1,\"d\":1,\"m\":5,\"o\":{\"x\":1},\"l\":[1],\"e\":\"\"}\n"
+                               "{\"i\":2,\"d\":2.5,\"m\":\"five\",\"o\":{\"y\":\"q\"},\"l\":[0.5],\"n\":null,"
+                               "\"big\":99999999999999999999}\n")},
                           options);
   ASSERT_TRUE(schema.ok());
   EXPECT_EQ(schema->SimpleString(),
@@ -201,8 +203,9 @@ TEST_F(FilesTest, JsonSchemasAreInferredAsSparkDoes) {
 TEST_F(FilesTest, CsvSchemasAreInferredAsSparkDoes) {
   InferOptions options;
   options.options = {{"header", "true"}, {"inferSchema", "true"}, {"sep", ";"}};
-  const auto schema = InferCsv({Put("a", "id;day;ok;t;w;\n1;2024-01-05;true;2024-01-05 10:00:00;1;x\n"
-                                         "3000000000;2024-02-06;false;2024-01-05T11:30:00;1.5;\n")},
+  const auto schema = InferCsv({Put("a",
+                                    "id;day;ok;t;w;\n1;2024-01-05;true;2024-01-05 10:00:00;1;x\n"
+                                    "3000000000;2024-02-06;false;2024-01-05T11:30:00;1.5;\n")},
                                options);
   ASSERT_TRUE(schema.ok());
   EXPECT_EQ(schema->SimpleString(), "struct<id:bigint,day:date,ok:boolean,t:timestamp,w:double,_c5:string>");
@@ -225,13 +228,13 @@ TEST_F(FilesTest, WrittenRowsAreReadBack) {
   };
   Rows rows;
   for (int k = 0; k < 3000; ++k) {
-    rows.push_back({maybe(Value(random() % 2 == 0)), maybe(Value(static_cast<std::int64_t>(static_cast<int>(random())))),
-                    maybe(Value(static_cast<std::int64_t>(random()))), maybe(Value(std::ldexp(random() % 100000, -7))),
-                    maybe(Value(types::Int128(static_cast<std::int64_t>(random() / 4)))), maybe(Value(text())),
-                    maybe(Value(static_cast<std::int64_t>(random() % 4000000000000) * 1000)),
-                    maybe(Value(static_cast<std::int64_t>(random() % 40000))),
-                    maybe(Value(Value::List{Value(text()), Value()})),
-                    maybe(Value(Value::List{Value(static_cast<std::int64_t>(random() % 100)), Value(text())}))});
+    rows.push_back(
+        {maybe(Value(random() % 2 == 0)), maybe(Value(static_cast<std::int64_t>(static_cast<int>(random())))),
+         maybe(Value(static_cast<std::int64_t>(random()))), maybe(Value(std::ldexp(random() % 100000, -7))),
+         maybe(Value(types::Int128(static_cast<std::int64_t>(random() / 4)))), maybe(Value(text())),
+         maybe(Value(static_cast<std::int64_t>(random() % 4000000000000) * 1000)),
+         maybe(Value(static_cast<std::int64_t>(random() % 40000))), maybe(Value(Value::List{Value(text()), Value()})),
+         maybe(Value(Value::List{Value(static_cast<std::int64_t>(random() % 100)), Value(text())}))});
   }
   auto node = std::make_shared<plan::LogicalPlan>();
   node->kind = plan::PlanKind::kRows;
@@ -293,7 +296,8 @@ TEST_F(FilesTest, BrokenTextNeverBreaksTheReader) {
     json += line + "\n";
     ++lines;
   }
-  const std::string ddl = "a int, b array<struct<c:string>>, d struct<e:string,f:double>, g string, _corrupt_record string";
+  const std::string ddl =
+      "a int, b array<struct<c:string>>, d struct<e:string,f:double>, g string, _corrupt_record string";
   const auto kept = Read(kJson, ddl, json);
   EXPECT_GT(static_cast<std::int64_t>(kept.size()), lines * 9 / 10);
   const auto rescued = Read(kJson, ddl + ", _r string", json, {{"rescuedDataColumn", "_r"}});

@@ -1,10 +1,9 @@
-#include "engine/files/format_options_internal.h"
-
 #include <algorithm>
 #include <cctype>
 #include <charconv>
 
 #include "engine/files/containers_internal.h"
+#include "engine/files/format_options_internal.h"
 #include "engine/infer.h"
 
 namespace fleuve::engine {
@@ -183,7 +182,8 @@ Result<void> FillShared(const plan::Options& options, const std::string& zone, R
   const std::string date = TextOption(options, {"dateFormat"}, "");
   const std::string timestamp = TextOption(options, {"timestampFormat"}, "");
   const std::string ntz = TextOption(options, {"timestampNTZFormat"}, "");
-  FLEUVE_ASSIGN(out.times, TimeText::Make(date, timestamp, ntz, TextOption(options, {"timeZone", "timestampZone"}, zone)));
+  FLEUVE_ASSIGN(out.times,
+                TimeText::Make(date, timestamp, ntz, TextOption(options, {"timeZone", "timestampZone"}, zone)));
   FLEUVE_ASSIGN(out.parsing_fallback, BoolOption(options, "enableDateTimeParsingFallback", true));
   FLEUVE_TRY(CheckLocale(options));
   FLEUVE_TRY(RefuseSet(options, {"singleVariantColumn"}));
@@ -242,8 +242,8 @@ Result<CsvOptions> MakeCsvOptions(const plan::Options& options, const std::strin
   FLEUVE_ASSIGN(out.delimiter, SeparatorOption(options));
   FLEUVE_ASSIGN(out.quote, CharOption(options, {"quote"}, '"'));
   FLEUVE_ASSIGN(out.escape, CharOption(options, {"escape"}, '\\'));
-  FLEUVE_ASSIGN(out.escape_escape, CharOption(options, {"charToEscapeQuoteEscaping"},
-                                              out.quote == out.escape ? '\0' : out.escape));
+  FLEUVE_ASSIGN(out.escape_escape,
+                CharOption(options, {"charToEscapeQuoteEscaping"}, out.quote == out.escape ? '\0' : out.escape));
   FLEUVE_ASSIGN(out.comment, CharOption(options, {"comment"}, '\0'));
   FLEUVE_ASSIGN(out.header, BoolOption(options, "header", false));
   FLEUVE_ASSIGN(out.enforce_schema, BoolOption(options, "enforceSchema", true));
@@ -321,8 +321,8 @@ Result<TextWriteOptions> MakeTextWriteOptions(plan::FileFormat format, const pla
     FLEUVE_ASSIGN(out.delimiter, SeparatorOption(options));
     FLEUVE_ASSIGN(out.quote, CharOption(options, {"quote"}, '"'));
     FLEUVE_ASSIGN(out.escape, CharOption(options, {"escape"}, '\\'));
-    FLEUVE_ASSIGN(out.escape_escape, CharOption(options, {"charToEscapeQuoteEscaping"},
-                                                out.quote == out.escape ? '\0' : out.escape));
+    FLEUVE_ASSIGN(out.escape_escape,
+                  CharOption(options, {"charToEscapeQuoteEscaping"}, out.quote == out.escape ? '\0' : out.escape));
     FLEUVE_ASSIGN(out.quote_all, BoolOption(options, "quoteAll", false));
     FLEUVE_ASSIGN(out.escape_quotes, BoolOption(options, "escapeQuotes", true));
     FLEUVE_ASSIGN(out.header, BoolOption(options, "header", false));

@@ -35,8 +35,11 @@ std::optional<DataType> Compatible(const DataType& a, const DataType& b) {
     return b;
   }
   const auto rank = [](const DataType& type) {
-    return type.Is(TypeKind::kInt) ? 1 : type.Is(TypeKind::kLong) ? 2 : type.Is(TypeKind::kDecimal) ? 3
-           : type.Is(TypeKind::kDouble) ? 4 : 0;
+    return type.Is(TypeKind::kInt)       ? 1
+           : type.Is(TypeKind::kLong)    ? 2
+           : type.Is(TypeKind::kDecimal) ? 3
+           : type.Is(TypeKind::kDouble)  ? 4
+                                         : 0;
   };
   if (rank(a) != 0 && rank(b) != 0) {
     if (a.Is(TypeKind::kDecimal) || b.Is(TypeKind::kDecimal)) {
@@ -44,8 +47,9 @@ std::optional<DataType> Compatible(const DataType& a, const DataType& b) {
         return DataType::Double();
       }
       const auto decimal = [](const DataType& type) {
-        return type.Is(TypeKind::kInt) ? DataType::Decimal(10, 0)
-               : type.Is(TypeKind::kLong) ? DataType::Decimal(20, 0) : type;
+        return type.Is(TypeKind::kInt)    ? DataType::Decimal(10, 0)
+               : type.Is(TypeKind::kLong) ? DataType::Decimal(20, 0)
+                                          : type;
       };
       const DataType x = decimal(a);
       const DataType y = decimal(b);
@@ -133,9 +137,7 @@ class FieldInference {
     }
     return options_.prefer_date ? Date(text) : Timestamp(text);
   }
-  DataType Date(std::string_view text) const {
-    return IsDate(text) ? DataType::Date() : Timestamp(text);
-  }
+  DataType Date(std::string_view text) const { return IsDate(text) ? DataType::Date() : Timestamp(text); }
   bool IsDate(std::string_view text) const {
     if (options_.times.has_date_pattern()) {
       return options_.times.ParseDate(text).has_value();

@@ -1,6 +1,6 @@
-#include "engine/files/json_scanner_internal.h"
-
 #include <cstring>
+
+#include "engine/files/json_scanner_internal.h"
 
 namespace fleuve::engine {
 

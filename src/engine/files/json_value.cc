@@ -1,5 +1,3 @@
-#include "engine/files/json_value_internal.h"
-
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -9,6 +7,7 @@
 
 #include "base/json.h"
 #include "engine/carriers_internal.h"
+#include "engine/files/json_value_internal.h"
 #include "engine/files/row_target_internal.h"
 #include "engine/files/text_value_internal.h"
 #include "engine/functions/json_path_internal.h"
@@ -387,8 +386,7 @@ JsonOutcome JsonValueParser::Object(JsonNode& node, const std::vector<duckdb::Ve
         break;
       case JsonOutcome::kMismatch:
         if (rescued != nullptr) {
-          Rescue(rescued, field.name,
-                 std::string_view(begin, static_cast<std::size_t>(scanner_.position() - begin)));
+          Rescue(rescued, field.name, std::string_view(begin, static_cast<std::size_t>(scanner_.position() - begin)));
         } else {
           partial = true;
         }

@@ -104,8 +104,8 @@ class JsonValueParser {
   std::string text_;
 };
 
-/// Decimal text (`[-+]digits[.digits][e±n]`) as an unscaled value of scale `scale`, rounded half up; false where it is no
-/// number or does not fit into `precision` digits.
+/// Decimal text (`[-+]digits[.digits][e±n]`) as an unscaled value of scale `scale`, rounded half up; false where it is
+/// no number or does not fit into `precision` digits.
 bool ParseDecimalText(std::string_view text, int precision, int scale, types::Int128* unscaled);
 /// Stores an unscaled decimal in a vector of its carrier.
 void SetDecimal(duckdb::Vector& out, duckdb::idx_t row, types::Int128 unscaled, int precision);

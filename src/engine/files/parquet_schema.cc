@@ -320,7 +320,7 @@ class Converter {
           return DataType::Date();
         }
         if (e.logical == 10 || (e.converted >= 11 && e.converted <= 18)) {
-          const int width = e.logical == 10 ? e.width
+          const int width = e.logical == 10                          ? e.width
                             : e.converted == 11 || e.converted == 15 ? 8
                             : e.converted == 12 || e.converted == 16 ? 16
                                                                      : 32;

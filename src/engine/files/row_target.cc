@@ -1,5 +1,3 @@
-#include "engine/files/row_target_internal.h"
-
 #include <unistd.h>
 
 #include <chrono>
@@ -10,6 +8,7 @@
 #include "base/clock.h"
 #include "base/ids.h"
 #include "base/json.h"
+#include "engine/files/row_target_internal.h"
 #include "engine/raise_internal.h"
 
 namespace fleuve::engine {

@@ -1,7 +1,8 @@
 #pragma once
 
 /// \file
-/// Where readers of text formats put rows, and what they share: modes, corrupt records, rescued data, bad records files.
+/// Where readers of text formats put rows, and what they share: modes, corrupt records, rescued data, bad records
+/// files.
 
 #include <cstdint>
 #include <memory>
@@ -24,8 +25,8 @@ struct RowTarget {
   duckdb::Vector* rescued = nullptr;
 };
 
-/// Where malformed records go under option badRecordsPath: `<path>/<time>/bad_records/part-...`. One per scan, made with
-/// the first bad record. Threads: any.
+/// Where malformed records go under option badRecordsPath: `<path>/<time>/bad_records/part-...`. One per scan, made
+/// with the first bad record. Threads: any.
 class BadRecords {
  public:
   explicit BadRecords(std::string path);

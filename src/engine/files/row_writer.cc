@@ -26,7 +26,7 @@ using types::TypeKind;
 constexpr std::size_t kBlock = 1 << 18;
 
 Error WriteError(const std::string& path, int code) {
-  const ErrorKind kind = code == ENOSPC || code == EDQUOT ? ErrorKind::kResourceExhausted
+  const ErrorKind kind = code == ENOSPC || code == EDQUOT  ? ErrorKind::kResourceExhausted
                          : code == EACCES || code == EROFS ? ErrorKind::kPermissionDenied
                                                            : ErrorKind::kTransient;
   return Error(kind, "TASK_WRITE_FAILED", "Task failed while writing rows to " + path + ": " + std::strerror(code));
@@ -273,8 +273,7 @@ class TextFileWriter final : public RowFileWriter {
         options_(ValueOrRaise(MakeTextWriteOptions(spec.format, spec.options, spec.compression, spec.session_zone))),
         schema_(schema),
         file_(path, options_.compression) {
-    if (format_ == plan::FileFormat::kText &&
-        (schema.fields().size() != 1 || !schema.fields()[0].type.IsString())) {
+    if (format_ == plan::FileFormat::kText && (schema.fields().size() != 1 || !schema.fields()[0].type.IsString())) {
       RaiseError(Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1290",
                        "Text data source supports only a single column of strings."));
     }

@@ -1,10 +1,9 @@
-#include "engine/files/text_value_internal.h"
-
 #include <charconv>
 #include <limits>
 
 #include "engine/files/json_value_internal.h"
 #include "engine/files/row_target_internal.h"
+#include "engine/files/text_value_internal.h"
 #include "engine/raise_internal.h"
 
 namespace fleuve::engine {
@@ -85,8 +84,8 @@ bool ParseJavaDouble(std::string_view text, double* value) {
   return true;
 }
 
-bool StoreCsvValue(const CsvOptions& options, const types::DataType& type, std::string_view text,
-                   duckdb::Vector& out, duckdb::idx_t row) {
+bool StoreCsvValue(const CsvOptions& options, const types::DataType& type, std::string_view text, duckdb::Vector& out,
+                   duckdb::idx_t row) {
   switch (type.kind()) {
     case TypeKind::kString:
     case TypeKind::kChar:
@@ -172,8 +171,8 @@ bool StoreCsvValue(const CsvOptions& options, const types::DataType& type, std::
     }
     case TypeKind::kTimestamp:
     case TypeKind::kTimestampNtz: {
-      const auto micros = type.Is(TypeKind::kTimestamp) ? options.times.ParseTimestamp(text)
-                                                        : options.times.ParseTimestampNtz(text);
+      const auto micros =
+          type.Is(TypeKind::kTimestamp) ? options.times.ParseTimestamp(text) : options.times.ParseTimestampNtz(text);
       if (!micros) {
         return false;
       }

@@ -19,7 +19,7 @@ bool ParseJavaDouble(std::string_view text, double* value);
 
 /// Stores the value of `text`, which is not NULL; false where the text does not fit the type. Raises kUnsupported for
 /// types that CSV files cannot hold.
-bool StoreCsvValue(const CsvOptions& options, const types::DataType& type, std::string_view text,
-                   duckdb::Vector& out, duckdb::idx_t row);
+bool StoreCsvValue(const CsvOptions& options, const types::DataType& type, std::string_view text, duckdb::Vector& out,
+                   duckdb::idx_t row);
 
 }  // namespace fleuve::engine

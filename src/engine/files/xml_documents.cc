@@ -258,8 +258,9 @@ Result<XmlOptions> MakeXmlOptions(const plan::Options& options) {
   };
   text("rowTag", &out.row_tag);
   if (out.row_tag.empty()) {
-    return Error(ErrorKind::kInvalidArgument, "XML_ROW_TAG_MISSING", "`rowTag` option is required for reading/writing "
-                                                                     "files in XML format.")
+    return Error(ErrorKind::kInvalidArgument, "XML_ROW_TAG_MISSING",
+                 "`rowTag` option is required for reading/writing "
+                 "files in XML format.")
         .With("rowTag", "`rowTag`");
   }
   text("attributePrefix", &out.attribute_prefix);

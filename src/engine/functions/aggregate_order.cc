@@ -211,9 +211,8 @@ struct Edge {
 template <bool kMax>
 Result<AggregateImplementation> MakeExtreme(const AggregateSite& site) {
   std::optional<AggregateImplementation> made;
-  if (!WithCarrier(site.expr.type, [&](auto zero) {
-        made = RowAggregate<Extreme<decltype(zero), kMax>>::Make(site);
-      })) {
+  if (!WithCarrier(site.expr.type,
+                   [&](auto zero) { made = RowAggregate<Extreme<decltype(zero), kMax>>::Make(site); })) {
     made = RowAggregate<Extreme<duckdb::Value, kMax>>::Make(site);
   }
   return *std::move(made);
@@ -222,9 +221,8 @@ Result<AggregateImplementation> MakeExtreme(const AggregateSite& site) {
 template <bool kMax>
 Result<AggregateImplementation> MakeExtremeBy(const AggregateSite& site) {
   std::optional<AggregateImplementation> made;
-  if (!WithCarrier(site.ArgumentType(1), [&](auto zero) {
-        made = RowAggregate<ExtremeBy<decltype(zero), kMax>>::Make(site);
-      })) {
+  if (!WithCarrier(site.ArgumentType(1),
+                   [&](auto zero) { made = RowAggregate<ExtremeBy<decltype(zero), kMax>>::Make(site); })) {
     made = RowAggregate<ExtremeBy<duckdb::Value, kMax>>::Make(site);
   }
   return *std::move(made);
@@ -233,9 +231,7 @@ Result<AggregateImplementation> MakeExtremeBy(const AggregateSite& site) {
 template <bool kLast>
 Result<AggregateImplementation> MakeEdge(const AggregateSite& site) {
   std::optional<AggregateImplementation> made;
-  if (!WithCarrier(site.expr.type, [&](auto zero) {
-        made = RowAggregate<Edge<decltype(zero), kLast>>::Make(site);
-      })) {
+  if (!WithCarrier(site.expr.type, [&](auto zero) { made = RowAggregate<Edge<decltype(zero), kLast>>::Make(site); })) {
     made = RowAggregate<Edge<duckdb::Value, kLast>>::Make(site);
   }
   return *std::move(made);
@@ -245,9 +241,8 @@ Result<AggregateImplementation> MakeEdge(const AggregateSite& site) {
 
 const AggregateTable& OrderAggregates() {
   static const AggregateTable table = {
-      {"spark_min", MakeExtreme<false>},      {"spark_max", MakeExtreme<true>},
-      {"spark_min_by", MakeExtremeBy<false>}, {"spark_max_by", MakeExtremeBy<true>},
-      {"spark_first", MakeEdge<false>},       {"spark_last", MakeEdge<true>},
+      {"spark_min", MakeExtreme<false>},     {"spark_max", MakeExtreme<true>}, {"spark_min_by", MakeExtremeBy<false>},
+      {"spark_max_by", MakeExtremeBy<true>}, {"spark_first", MakeEdge<false>}, {"spark_last", MakeEdge<true>},
   };
   return table;
 }

@@ -6,8 +6,8 @@
 #include "engine/functions/aggregates_internal.h"
 #include "engine/functions/tables_internal.h"
 
-// Variance and its kin, correlation, regression, percentiles, distinct counts. The sums are kept as Spark keeps them, so
-// that the last digits agree.
+// Variance and its kin, correlation, regression, percentiles, distinct counts. The sums are kept as Spark keeps them,
+// so that the last digits agree.
 
 namespace fleuve::engine {
 
@@ -59,10 +59,9 @@ struct Moments {
     const double m2 = into.m2 + from.m2 + delta * delta_n * n1 * n2;
     const double m3 = into.m3 + from.m3 + delta_n * delta_n * delta * n1 * n2 * (n1 - n2) +
                       3 * delta_n * (n1 * from.m2 - n2 * into.m2);
-    const double m4 = into.m4 + from.m4 +
-                      delta_n * delta_n * delta_n * delta * n1 * n2 * (n1 * n1 - n1 * n2 + n2 * n2) +
-                      6 * delta_n * delta_n * (n1 * n1 * from.m2 + n2 * n2 * into.m2) +
-                      4 * delta_n * (n1 * from.m3 - n2 * into.m3);
+    const double m4 =
+        into.m4 + from.m4 + delta_n * delta_n * delta_n * delta * n1 * n2 * (n1 * n1 - n1 * n2 + n2 * n2) +
+        6 * delta_n * delta_n * (n1 * n1 * from.m2 + n2 * n2 * into.m2) + 4 * delta_n * (n1 * from.m3 - n2 * into.m3);
     into = State{n, into.average + delta_n * n2, m2, m3, m4};
   }
   static void Finish(State& s, duckdb::Vector& result, duckdb::idx_t row, const AggregateData&) {
@@ -295,7 +294,8 @@ struct Percentile {
     for (const types::Value& percentage : data.literals[2].list()) {
       const double p = percentage.real();
       if ((flags & 2) != 0) {
-        values.push_back(value_at(std::max<std::int64_t>(static_cast<std::int64_t>(std::ceil(p * static_cast<double>(total))), 1) - 1));
+        values.push_back(value_at(
+            std::max<std::int64_t>(static_cast<std::int64_t>(std::ceil(p * static_cast<double>(total))), 1) - 1));
         continue;
       }
       const double position = static_cast<double>(total - 1) * p;
@@ -303,9 +303,9 @@ struct Percentile {
       const auto higher = static_cast<std::int64_t>(std::ceil(position));
       const double low = value_at(lower);
       const double high = value_at(higher);
-      values.push_back(lower == higher || low == high
-                           ? low
-                           : (static_cast<double>(higher) - position) * low + (position - static_cast<double>(lower)) * high);
+      values.push_back(lower == higher || low == high ? low
+                                                      : (static_cast<double>(higher) - position) * low +
+                                                            (position - static_cast<double>(lower)) * high);
     }
     FinishDoubles(values, data.result, result, row);
   }

@@ -5,10 +5,10 @@
 ///
 ///   struct Policy {
 ///     struct State { ... };                                  // default constructed, destroyed
-///     using Reader = ...;                                    // Reader(Vector inputs[], idx_t count, const AggregateData&)
-///     static void Step(State&, const Reader&, idx_t row, const AggregateData&);
-///     static void Merge(const State& from, State& into, const AggregateData&);
-///     static void Finish(State&, duckdb::Vector& result, idx_t row, const AggregateData&);  // result is flat
+///     using Reader = ...;                                    // Reader(Vector inputs[], idx_t count, const
+///     AggregateData&) static void Step(State&, const Reader&, idx_t row, const AggregateData&); static void
+///     Merge(const State& from, State& into, const AggregateData&); static void Finish(State&, duckdb::Vector& result,
+///     idx_t row, const AggregateData&);  // result is flat
 ///   };
 
 #include <new>
@@ -58,9 +58,7 @@ struct RowAggregate {
 
   static duckdb::idx_t Size(const duckdb::AggregateFunction&) { return sizeof(State); }
   static void Initialize(const duckdb::AggregateFunction&, duckdb::data_ptr_t state) { new (state) State(); }
-  static const AggregateData& Data(duckdb::AggregateInputData& input) {
-    return input.bind_data->Cast<AggregateData>();
-  }
+  static const AggregateData& Data(duckdb::AggregateInputData& input) { return input.bind_data->Cast<AggregateData>(); }
   static void Update(duckdb::Vector inputs[], duckdb::AggregateInputData& input, duckdb::idx_t columns,
                      duckdb::Vector& states, duckdb::idx_t count) {
     Inputs reader(inputs, columns, count);

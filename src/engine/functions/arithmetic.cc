@@ -32,10 +32,11 @@ const char* TryNameOf(Op op) {
 }
 
 Error Overflow(const char* what, const char* hint) {
-  return Error(ErrorKind::kInvalidArgument, "ARITHMETIC_OVERFLOW",
-               std::string(what) + " overflow." + (*hint != 0 ? std::string(" Use '") + hint +
-                   "' to tolerate overflow and return NULL instead." : "") +
-                   " If necessary set \"spark.sql.ansi.enabled\" to \"false\" to bypass this error.")
+  return Error(
+             ErrorKind::kInvalidArgument, "ARITHMETIC_OVERFLOW",
+             std::string(what) + " overflow." +
+                 (*hint != 0 ? std::string(" Use '") + hint + "' to tolerate overflow and return NULL instead." : "") +
+                 " If necessary set \"spark.sql.ansi.enabled\" to \"false\" to bypass this error.")
       .With("message", std::string(what) + " overflow")
       .With("alternative", *hint != 0 ? std::string(" Use '") + hint + "' to tolerate overflow and return NULL instead."
                                       : std::string())
@@ -44,14 +45,16 @@ Error Overflow(const char* what, const char* hint) {
 
 Error ByZero(bool remainder) {
   if (remainder) {
-    return Error(ErrorKind::kInvalidArgument, "REMAINDER_BY_ZERO",
-                 "Remainder by zero. Use `try_mod` to tolerate divisor being 0 and return NULL instead. If necessary set "
-                 "\"spark.sql.ansi.enabled\" to \"false\" to bypass this error.")
+    return Error(
+               ErrorKind::kInvalidArgument, "REMAINDER_BY_ZERO",
+               "Remainder by zero. Use `try_mod` to tolerate divisor being 0 and return NULL instead. If necessary set "
+               "\"spark.sql.ansi.enabled\" to \"false\" to bypass this error.")
         .With("config", "\"spark.sql.ansi.enabled\"");
   }
-  return Error(ErrorKind::kInvalidArgument, "DIVIDE_BY_ZERO",
-               "Division by zero. Use `try_divide` to tolerate divisor being 0 and return NULL instead. If necessary set "
-               "\"spark.sql.ansi.enabled\" to \"false\" to bypass this error.")
+  return Error(
+             ErrorKind::kInvalidArgument, "DIVIDE_BY_ZERO",
+             "Division by zero. Use `try_divide` to tolerate divisor being 0 and return NULL instead. If necessary set "
+             "\"spark.sql.ansi.enabled\" to \"false\" to bypass this error.")
       .With("config", "\"spark.sql.ansi.enabled\"");
 }
 
@@ -356,8 +359,8 @@ Result<Kernel> MakeDiv(const ScalarSite& site) {
   auto context = site.expr.context;
   const DataType& type = site.ArgumentType(0);
   if (type.Is(TypeKind::kDecimal)) {
-    DecimalShape shape{type.precision(), type.scale(), site.ArgumentType(1).precision(), site.ArgumentType(1).scale(),
-                       38, 0};
+    DecimalShape shape{
+        type.precision(), type.scale(), site.ArgumentType(1).precision(), site.ArgumentType(1).scale(), 38, 0};
     return Kernel([shape, mode, context](duckdb::DataChunk& args, duckdb::Vector& result) {
       DecimalColumn left(args.data[0], args.size(), shape.p1);
       DecimalColumn right(args.data[1], args.size(), shape.p2);
@@ -513,12 +516,14 @@ Kernel ShiftKernel(const std::string& name) {
   using U = std::make_unsigned_t<T>;
   constexpr int kMask = sizeof(T) * 8 - 1;
   if (name == "spark_shift_left") {
-    return MapRows<T, T, std::int32_t>([](T a, std::int32_t n) { return static_cast<T>(static_cast<U>(a) << (n & kMask)); });
+    return MapRows<T, T, std::int32_t>(
+        [](T a, std::int32_t n) { return static_cast<T>(static_cast<U>(a) << (n & kMask)); });
   }
   if (name == "spark_shift_right") {
     return MapRows<T, T, std::int32_t>([](T a, std::int32_t n) { return static_cast<T>(a >> (n & kMask)); });
   }
-  return MapRows<T, T, std::int32_t>([](T a, std::int32_t n) { return static_cast<T>(static_cast<U>(a) >> (n & kMask)); });
+  return MapRows<T, T, std::int32_t>(
+      [](T a, std::int32_t n) { return static_cast<T>(static_cast<U>(a) >> (n & kMask)); });
 }
 
 Result<Kernel> MakeShift(const ScalarSite& site) {
@@ -533,8 +538,9 @@ Result<Kernel> MakeBitCount(const ScalarSite& site) {
     return MapRows<std::int32_t, bool>([](bool a) { return a ? 1 : 0; });
   }
   return ForIntegers(site.ArgumentType(0), []<typename T>(T) -> Kernel {
-    return MapRows<std::int32_t, T>(
-        [](T a) { return static_cast<std::int32_t>(__builtin_popcountll(static_cast<std::uint64_t>(std::int64_t{a}))); });
+    return MapRows<std::int32_t, T>([](T a) {
+      return static_cast<std::int32_t>(__builtin_popcountll(static_cast<std::uint64_t>(std::int64_t{a})));
+    });
   });
 }
 
@@ -543,10 +549,11 @@ Result<Kernel> MakeBitGet(const ScalarSite& site) {
     return MapRows<std::int8_t, T, std::int32_t>([](T a, std::int32_t n) {
       constexpr int kBits = sizeof(T) * 8;
       if (n < 0 || n >= kBits) {
-        ThrowRowError(Error(ErrorKind::kInvalidArgument, "INVALID_PARAMETER_VALUE.BIT_POSITION_RANGE",
-                            "The value of parameter(s) `pos` in `bit_get` is invalid: expects an integer value in [0, " +
-                                std::to_string(kBits) + "), but got " + std::to_string(n) + ".")
-                          .Family(ErrorFamily::kIllegalArgument));
+        ThrowRowError(
+            Error(ErrorKind::kInvalidArgument, "INVALID_PARAMETER_VALUE.BIT_POSITION_RANGE",
+                  "The value of parameter(s) `pos` in `bit_get` is invalid: expects an integer value in [0, " +
+                      std::to_string(kBits) + "), but got " + std::to_string(n) + ".")
+                .Family(ErrorFamily::kIllegalArgument));
       }
       return static_cast<std::int8_t>((a >> n) & 1);
     });

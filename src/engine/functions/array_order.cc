@@ -63,7 +63,8 @@ Kernel SequenceKernel(bool has_step, std::shared_ptr<const QueryContext> context
                                   std::to_string(static_cast<std::int64_t>(step)), context));
       }
       const Int128 length = step == 0 ? 1 : (stop - start) / step + 1;
-      CheckArrayLength(length > Int128{1} << 40 ? std::int64_t{1} << 40 : static_cast<std::int64_t>(length), "sequence");
+      CheckArrayLength(length > Int128{1} << 40 ? std::int64_t{1} << 40 : static_cast<std::int64_t>(length),
+                       "sequence");
       const auto count = static_cast<idx_t>(length);
       duckdb::ListVector::Reserve(result, total + count);
       auto* data = FlatVector::GetData<T>(duckdb::ListVector::GetEntry(result));
@@ -111,8 +112,8 @@ std::int64_t AddMonths(std::int64_t micros, std::int64_t months) {
   month = static_cast<unsigned>(index - year * 12) + 1;
   const std::int64_t next_year = month == 12 ? year + 1 : year;
   const unsigned next_month = month == 12 ? 1 : month + 1;
-  const auto last = static_cast<unsigned>(types::DaysFromCivil(next_year, next_month, 1) -
-                                          types::DaysFromCivil(year, month, 1));
+  const auto last =
+      static_cast<unsigned>(types::DaysFromCivil(next_year, next_month, 1) - types::DaysFromCivil(year, month, 1));
   return types::DaysFromCivil(year, month, std::min(day, last)) * kDay + rest;
 }
 
@@ -286,18 +287,15 @@ Result<Kernel> MakeSortArray(const ScalarSite& site) {
 
 Result<Kernel> MakeArraySort(const ScalarSite& site) {
   const DataType element = site.ArgumentType(0).element();
-  return Kernel(
-      [element](DataChunk& args, Vector& result) { SortRows(element, args, result, false, nullptr); });
+  return Kernel([element](DataChunk& args, Vector& result) { SortRows(element, args, result, false, nullptr); });
 }
 
 }  // namespace
 
 const ScalarTable& ArrayOrderKernels() {
   static const ScalarTable table = {
-      {"spark_sequence", Nulls::kOwn, MakeSequence},
-      {"spark_sequence_time", Nulls::kOwn, MakeSequenceTime},
-      {"spark_shuffle", Nulls::kOwn, MakeShuffle},
-      {"spark_sort_array", Nulls::kOwn, MakeSortArray},
+      {"spark_sequence", Nulls::kOwn, MakeSequence},    {"spark_sequence_time", Nulls::kOwn, MakeSequenceTime},
+      {"spark_shuffle", Nulls::kOwn, MakeShuffle},      {"spark_sort_array", Nulls::kOwn, MakeSortArray},
       {"spark_array_sort", Nulls::kOwn, MakeArraySort},
   };
   return table;

@@ -148,10 +148,11 @@ Result<Kernel> MakeAppend(const ScalarSite&) {
 }
 
 Error ZeroIndex(const std::shared_ptr<const QueryContext>& context) {
-  return WithContext(Error(ErrorKind::kInvalidArgument, "INVALID_INDEX_OF_ZERO",
-                           "The index 0 is invalid. An index shall be either < 0 or > 0 (the first element has index 1).")
-                         .Family(ErrorFamily::kRuntime),
-                     context);
+  return WithContext(
+      Error(ErrorKind::kInvalidArgument, "INVALID_INDEX_OF_ZERO",
+            "The index 0 is invalid. An index shall be either < 0 or > 0 (the first element has index 1).")
+          .Family(ErrorFamily::kRuntime),
+      context);
 }
 
 Result<Kernel> MakeInsert(const ScalarSite& site) {
@@ -289,8 +290,8 @@ Result<Kernel> MakeSets(const ScalarSite& site) {
       for (idx_t i = 0; i < a.length(row); ++i) {
         const idx_t at = a.offset(row) + i;
         std::string key = x.Key(at);
-        const bool wanted = kOperation == SetOperation::kUnion ||
-                            other.contains(key) == (kOperation == SetOperation::kIntersect);
+        const bool wanted =
+            kOperation == SetOperation::kUnion || other.contains(key) == (kOperation == SetOperation::kIntersect);
         if (wanted && seen.insert(std::move(key)).second) {
           builder.Add(a.child(), at);
         }
@@ -570,19 +571,21 @@ Result<Kernel> MakeSlice(const ScalarSite& site) {
       const std::int64_t start = starts.Get<std::int32_t>(row);
       const std::int64_t length = lengths.Get<std::int32_t>(row);
       if (start == 0) {
-        ThrowRowError(WithContext(Error(ErrorKind::kInvalidArgument, "INVALID_PARAMETER_VALUE.START",
-                                        "The value of parameter(s) `start` in `slice` is invalid: Expects a positive or a "
-                                        "negative value for `start`, but got 0.")
-                                      .Family(ErrorFamily::kRuntime),
-                                  context));
+        ThrowRowError(
+            WithContext(Error(ErrorKind::kInvalidArgument, "INVALID_PARAMETER_VALUE.START",
+                              "The value of parameter(s) `start` in `slice` is invalid: Expects a positive or a "
+                              "negative value for `start`, but got 0.")
+                            .Family(ErrorFamily::kRuntime),
+                        context));
       }
       if (length < 0) {
-        ThrowRowError(WithContext(Error(ErrorKind::kInvalidArgument, "INVALID_PARAMETER_VALUE.LENGTH",
-                                        "The value of parameter(s) `length` in `slice` is invalid: Expects `length` greater "
-                                        "than or equal to 0, but got " +
-                                            std::to_string(length) + ".")
-                                      .Family(ErrorFamily::kRuntime),
-                                  context));
+        ThrowRowError(
+            WithContext(Error(ErrorKind::kInvalidArgument, "INVALID_PARAMETER_VALUE.LENGTH",
+                              "The value of parameter(s) `length` in `slice` is invalid: Expects `length` greater "
+                              "than or equal to 0, but got " +
+                                  std::to_string(length) + ".")
+                            .Family(ErrorFamily::kRuntime),
+                        context));
       }
       const auto size = static_cast<std::int64_t>(list.length(row));
       const std::int64_t from = start > 0 ? start - 1 : size + start;
@@ -618,10 +621,11 @@ Result<Kernel> MakeElementAt(const ScalarSite& site) {
       if (index > size || -index > size) {
         if (fails) {
           ThrowRowError(WithContext(
-              Error(ErrorKind::kInvalidArgument, "INVALID_ARRAY_INDEX_IN_ELEMENT_AT",
-                    "The index " + std::to_string(index) + " is out of bounds. The array has " + std::to_string(size) +
-                        " elements. Use `try_element_at` to tolerate accessing element at invalid index and return NULL "
-                        "instead.")
+              Error(
+                  ErrorKind::kInvalidArgument, "INVALID_ARRAY_INDEX_IN_ELEMENT_AT",
+                  "The index " + std::to_string(index) + " is out of bounds. The array has " + std::to_string(size) +
+                      " elements. Use `try_element_at` to tolerate accessing element at invalid index and return NULL "
+                      "instead.")
                   .With("indexValue", std::to_string(index))
                   .With("arraySize", std::to_string(size))
                   .Family(ErrorFamily::kArrayIndexOutOfBounds),

@@ -1,9 +1,8 @@
-#include "engine/functions/cast_internal.h"
-
 #include <cmath>
 #include <limits>
 
 #include "base/json.h"
+#include "engine/functions/cast_internal.h"
 #include "engine/functions/rows_internal.h"
 #include "engine/functions/tables_internal.h"
 #include "engine/functions/text_numbers_internal.h"
@@ -23,7 +22,9 @@ namespace {
 constexpr std::int64_t kMicrosPerSecond = 1000000;
 constexpr std::int64_t kMicrosPerDay = 86400000000;
 
-std::int64_t FloorDivide(std::int64_t a, std::int64_t b) { return a / b - ((a % b != 0 && (a % b < 0) != (b < 0)) ? 1 : 0); }
+std::int64_t FloorDivide(std::int64_t a, std::int64_t b) {
+  return a / b - ((a % b != 0 && (a % b < 0) != (b < 0)) ? 1 : 0);
+}
 
 /// What a caster knows besides the types.
 struct Rule {
@@ -127,11 +128,10 @@ Caster FromNumber(const DataType& from, F f) {
     case TypeKind::kDouble:
       return Each<To, double>(f);
     default:
-      return WithDecimalCarrier(from.precision(),
-                                [&](auto zero) -> Caster {
-                                  using T = decltype(zero);
-                                  return Each<To, T>([f](T v) { return f(Int128{v}); });
-                                });
+      return WithDecimalCarrier(from.precision(), [&](auto zero) -> Caster {
+        using T = decltype(zero);
+        return Each<To, T>([f](T v) { return f(Int128{v}); });
+      });
   }
 }
 
@@ -153,7 +153,8 @@ std::optional<T> IntegerFromReal(double value, const Rule& rule, const std::stri
   }
   if (rule.mode == CastMode::kAnsi) {
     FailOverflow(rule, (rule.from.Is(TypeKind::kFloat) ? JavaFloatToString(static_cast<float>(value))
-                                                       : JavaDoubleToString(value)) + suffix);
+                                                       : JavaDoubleToString(value)) +
+                           suffix);
   }
   if (rule.mode == CastMode::kTry) {
     return std::nullopt;
@@ -241,9 +242,8 @@ Result<Caster> ToInteger(const Rule& rule) {
     case TypeKind::kBoolean:
       return Each<T, bool>([](bool value) { return static_cast<T>(value ? 1 : 0); });
     case TypeKind::kTimestamp:
-      return Each<T, std::int64_t>([rule](std::int64_t micros) {
-        return IntegerFromWhole<T>(FloorDivide(micros, kMicrosPerSecond), rule, "");
-      });
+      return Each<T, std::int64_t>(
+          [rule](std::int64_t micros) { return IntegerFromWhole<T>(FloorDivide(micros, kMicrosPerSecond), rule, ""); });
     case TypeKind::kDate:
       return Each<T, std::int32_t>([](std::int32_t) -> std::optional<T> { return std::nullopt; });
     case TypeKind::kDayTimeInterval: {
@@ -292,7 +292,8 @@ Result<Caster> ToReal(const Rule& rule) {
     case TypeKind::kBoolean:
       return Each<T, bool>([](bool value) { return static_cast<T>(value ? 1 : 0); });
     case TypeKind::kTimestamp:
-      return Each<T, std::int64_t>([](std::int64_t micros) { return static_cast<T>(static_cast<double>(micros) / 1e6); });
+      return Each<T, std::int64_t>(
+          [](std::int64_t micros) { return static_cast<T>(static_cast<double>(micros) / 1e6); });
     case TypeKind::kDate:
       return Each<T, std::int32_t>([](std::int32_t) -> std::optional<T> { return std::nullopt; });
     default:
@@ -336,8 +337,8 @@ std::optional<Int128> DecimalFromText(Str text, const Rule& rule) {
   }
   if (rule.mode == CastMode::kAnsi) {
     Fail(Error(ErrorKind::kInvalidArgument, "NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION",
-               "The " + std::string(text) + " cannot be represented as Decimal(" +
-                   std::to_string(rule.to.precision()) + ", " + std::to_string(rule.to.scale()) +
+               "The " + std::string(text) + " cannot be represented as Decimal(" + std::to_string(rule.to.precision()) +
+                   ", " + std::to_string(rule.to.scale()) +
                    "). If necessary set \"spark.sql.ansi.enabled\" to \"false\" to bypass this error, and return NULL "
                    "instead.")
              .With("value", std::string(text))
@@ -558,8 +559,10 @@ Result<Caster> ToDayTime(const Rule& rule) {
       auto micros = ParseDayTime(text, rule.to);
       if (!micros && rule.mode == CastMode::kAnsi) {
         Fail(Error(ErrorKind::kInvalidArgument, "INVALID_INTERVAL_FORMAT.UNMATCHED_FORMAT_STRING_WITH_NOTICE",
-                   "Error parsing '" + std::string(text) + "' to interval. Please ensure that the value provided is in a "
-                   "valid format for defining an interval: " + rule.to.Sql() + ".")
+                   "Error parsing '" + std::string(text) +
+                       "' to interval. Please ensure that the value provided is in a "
+                       "valid format for defining an interval: " +
+                       rule.to.Sql() + ".")
                  .Family(ErrorFamily::kIllegalArgument),
              rule);
       }
@@ -600,8 +603,10 @@ Result<Caster> ToYearMonth(const Rule& rule) {
       if (!months) {
         if (rule.mode == CastMode::kAnsi) {
           Fail(Error(ErrorKind::kInvalidArgument, "INVALID_INTERVAL_FORMAT.UNMATCHED_FORMAT_STRING_WITH_NOTICE",
-                     "Error parsing '" + std::string(text) + "' to interval. Please ensure that the value provided is in "
-                     "a valid format for defining an interval: " + rule.to.Sql() + ".")
+                     "Error parsing '" + std::string(text) +
+                         "' to interval. Please ensure that the value provided is in "
+                         "a valid format for defining an interval: " +
+                         rule.to.Sql() + ".")
                    .Family(ErrorFamily::kIllegalArgument),
                rule);
         }

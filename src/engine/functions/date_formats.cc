@@ -63,13 +63,13 @@ Result<Kernel> MakeParse(const ScalarSite& site) {
           if (quiet) {
             return std::nullopt;
           }
-          Error error = Error(ErrorKind::kInvalidArgument, "CANNOT_PARSE_TIMESTAMP",
-                              "Text '" + std::string(text) + "' could not be parsed by the pattern '" +
-                                  std::string(pattern) +
-                                  "'. Use `try_to_timestamp` to tolerate invalid input string and return NULL instead.")
-                            .With("func", "`try_to_timestamp`")
-                            .With("message", "Text '" + std::string(text) + "' could not be parsed")
-                            .Family(ErrorFamily::kDateTime);
+          Error error =
+              Error(ErrorKind::kInvalidArgument, "CANNOT_PARSE_TIMESTAMP",
+                    "Text '" + std::string(text) + "' could not be parsed by the pattern '" + std::string(pattern) +
+                        "'. Use `try_to_timestamp` to tolerate invalid input string and return NULL instead.")
+                  .With("func", "`try_to_timestamp`")
+                  .With("message", "Text '" + std::string(text) + "' could not be parsed")
+                  .Family(ErrorFamily::kDateTime);
           if (context) {
             error = std::move(error).At(*context);
           }

@@ -1,5 +1,3 @@
-#include "engine/functions/date_pattern_internal.h"
-
 #include <unicode/locid.h>
 #include <unicode/timezone.h>
 #include <unicode/unistr.h>
@@ -8,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "engine/functions/calendar_internal.h"
+#include "engine/functions/date_pattern_internal.h"
 
 namespace fleuve::engine {
 
@@ -177,14 +176,16 @@ Result<std::shared_ptr<const DatePattern>> DatePattern::Compile(std::string_view
     if (parsing && (c == 'Q' || c == 'q')) {
       return Invalid(pattern);
     }
-    int most = c == 'y' ? 6 : c == 'D' ? 3 : c == 'S' ? 9 : (c == 'G' || c == 'M' || c == 'L' || c == 'E' || c == 'Q' || c == 'q')
-                   ? 4
-               : c == 'a' || c == 'F' ? 1
-               : c == 'V'  ? 2
-               : c == 'z'  ? 4
-               : c == 'O'  ? 4
-               : c == 'X' || c == 'x' || c == 'Z' ? 5
-                                                  : 2;
+    int most = c == 'y'                                                                 ? 6
+               : c == 'D'                                                               ? 3
+               : c == 'S'                                                               ? 9
+               : (c == 'G' || c == 'M' || c == 'L' || c == 'E' || c == 'Q' || c == 'q') ? 4
+               : c == 'a' || c == 'F'                                                   ? 1
+               : c == 'V'                                                               ? 2
+               : c == 'z'                                                               ? 4
+               : c == 'O'                                                               ? 4
+               : c == 'X' || c == 'x' || c == 'Z'                                       ? 5
+                                                                                        : 2;
     if (count > most) {
       return kLegacy.find(c) != std::string_view::npos ? NotRecognized(pattern) : Invalid(pattern);
     }
@@ -434,7 +435,7 @@ bool DatePattern::ParseItems(std::size_t from, std::size_t to, std::string_view 
     int reserved = 0;
     for (std::size_t k = i + 1; k < to; ++k) {
       char l = items_[k].letter;
-      if ((l == 'M' || l == 'L') && items_[k].count <= 2 ? items_[k].count == 2
+      if ((l == 'M' || l == 'L') && items_[k].count <= 2                                       ? items_[k].count == 2
           : (l == 'd' || l == 'H' || l == 'h' || l == 'k' || l == 'K' || l == 'm' || l == 's') ? items_[k].count == 2
           : l == 'D'                                                                           ? items_[k].count == 3
                                                                                                : false) {
@@ -451,7 +452,8 @@ bool DatePattern::ParseItems(std::size_t from, std::size_t to, std::string_view 
         return TakeDigits(text, at, count, count, &value);
       }
       int available = 0;
-      while (*at + static_cast<std::size_t>(available) < text.size() && Digit(text[*at + static_cast<std::size_t>(available)])) {
+      while (*at + static_cast<std::size_t>(available) < text.size() &&
+             Digit(text[*at + static_cast<std::size_t>(available)])) {
         ++available;
       }
       int take = std::max(1, std::min(most, available - reserved));

@@ -174,9 +174,10 @@ Result<Kernel> MakeNextDay(const ScalarSite& site) {
   bool ansi = ModeOf(site.expr) == CastMode::kAnsi;
   return MapRows<std::int32_t, std::int32_t, Str>([ansi](std::int32_t date, Str name) -> std::optional<std::int32_t> {
     static const std::unordered_map<std::string, int> kDays = {
-        {"MO", 1}, {"MON", 1}, {"MONDAY", 1},    {"TU", 2}, {"TUE", 2}, {"TUESDAY", 2}, {"WE", 3},
-        {"WED", 3}, {"WEDNESDAY", 3}, {"TH", 4}, {"THU", 4}, {"THURSDAY", 4}, {"FR", 5}, {"FRI", 5},
-        {"FRIDAY", 5}, {"SA", 6}, {"SAT", 6}, {"SATURDAY", 6}, {"SU", 7}, {"SUN", 7}, {"SUNDAY", 7}};
+        {"MO", 1}, {"MON", 1}, {"MONDAY", 1},    {"TU", 2}, {"TUE", 2}, {"TUESDAY", 2},
+        {"WE", 3}, {"WED", 3}, {"WEDNESDAY", 3}, {"TH", 4}, {"THU", 4}, {"THURSDAY", 4},
+        {"FR", 5}, {"FRI", 5}, {"FRIDAY", 5},    {"SA", 6}, {"SAT", 6}, {"SATURDAY", 6},
+        {"SU", 7}, {"SUN", 7}, {"SUNDAY", 7}};
     auto found = kDays.find(AsciiUpper(name));
     if (found == kDays.end()) {
       if (ansi) {
@@ -194,16 +195,24 @@ Result<Kernel> MakeNextDay(const ScalarSite& site) {
 
 // ---- Truncation ----
 
-enum class Unit {
-  kNone, kYear, kQuarter, kMonth, kWeek, kDay, kHour, kMinute, kSecond, kMillisecond, kMicrosecond
-};
+enum class Unit { kNone, kYear, kQuarter, kMonth, kWeek, kDay, kHour, kMinute, kSecond, kMillisecond, kMicrosecond };
 
 Unit UnitOf(Str name) {
-  static const std::unordered_map<std::string, Unit> kUnits = {
-      {"YEAR", Unit::kYear},     {"YYYY", Unit::kYear},     {"YY", Unit::kYear},         {"QUARTER", Unit::kQuarter},
-      {"MONTH", Unit::kMonth},   {"MON", Unit::kMonth},     {"MM", Unit::kMonth},        {"WEEK", Unit::kWeek},
-      {"DAY", Unit::kDay},       {"DD", Unit::kDay},        {"HOUR", Unit::kHour},       {"MINUTE", Unit::kMinute},
-      {"SECOND", Unit::kSecond}, {"MILLISECOND", Unit::kMillisecond}, {"MICROSECOND", Unit::kMicrosecond}};
+  static const std::unordered_map<std::string, Unit> kUnits = {{"YEAR", Unit::kYear},
+                                                               {"YYYY", Unit::kYear},
+                                                               {"YY", Unit::kYear},
+                                                               {"QUARTER", Unit::kQuarter},
+                                                               {"MONTH", Unit::kMonth},
+                                                               {"MON", Unit::kMonth},
+                                                               {"MM", Unit::kMonth},
+                                                               {"WEEK", Unit::kWeek},
+                                                               {"DAY", Unit::kDay},
+                                                               {"DD", Unit::kDay},
+                                                               {"HOUR", Unit::kHour},
+                                                               {"MINUTE", Unit::kMinute},
+                                                               {"SECOND", Unit::kSecond},
+                                                               {"MILLISECOND", Unit::kMillisecond},
+                                                               {"MICROSECOND", Unit::kMicrosecond}};
   auto found = kUnits.find(AsciiUpper(name));
   return found == kUnits.end() ? Unit::kNone : found->second;
 }
@@ -274,8 +283,9 @@ Result<Kernel> MakeUnixPart(const ScalarSite&) {
 std::int64_t Scaled(std::int64_t value, std::int64_t factor) {
   std::int64_t out = 0;
   if (__builtin_mul_overflow(value, factor, &out)) {
-    ThrowRowError(Error(ErrorKind::kInvalidArgument, "ARITHMETIC_OVERFLOW",
-                        "long overflow. If necessary set \"spark.sql.ansi.enabled\" to \"false\" to bypass this error."));
+    ThrowRowError(
+        Error(ErrorKind::kInvalidArgument, "ARITHMETIC_OVERFLOW",
+              "long overflow. If necessary set \"spark.sql.ansi.enabled\" to \"false\" to bypass this error."));
   }
   return out;
 }
@@ -320,9 +330,10 @@ Result<Kernel> MakeTimestampSeconds(const ScalarSite& site) {
           }
           if (lost || micros > std::numeric_limits<std::int64_t>::max() ||
               micros < std::numeric_limits<std::int64_t>::min()) {
-            ThrowRowError(Error(ErrorKind::kInvalidArgument, "ARITHMETIC_OVERFLOW",
-                                "Rounding necessary. If necessary set \"spark.sql.ansi.enabled\" to \"false\" to bypass "
-                                "this error."));
+            ThrowRowError(
+                Error(ErrorKind::kInvalidArgument, "ARITHMETIC_OVERFLOW",
+                      "Rounding necessary. If necessary set \"spark.sql.ansi.enabled\" to \"false\" to bypass "
+                      "this error."));
           }
           return static_cast<std::int64_t>(micros);
         });
@@ -377,8 +388,8 @@ Result<Kernel> MakeMonthsBetween(const ScalarSite& site) {
     // Seconds within the month, 31 days to a month.
     std::int64_t seconds_x = FloorDiv(x - day_x * kDayMicros, 1000000);
     std::int64_t seconds_y = FloorDiv(y - day_y * kDayMicros, 1000000);
-    std::int64_t difference = (static_cast<std::int64_t>(p.day) - static_cast<std::int64_t>(q.day)) * 86400 + seconds_x -
-                              seconds_y;
+    std::int64_t difference =
+        (static_cast<std::int64_t>(p.day) - static_cast<std::int64_t>(q.day)) * 86400 + seconds_x - seconds_y;
     double out = months + static_cast<double>(difference) / (31.0 * 86400);
     if (round) {
       out = std::round(out * 1e8) / 1e8;
@@ -464,8 +475,8 @@ Result<Kernel> MakeMakeTimestamp(const ScalarSite& site) {
           ThrowRowError(OutOfBounds(*wrong));
         }
         std::int64_t days = types::DaysFromCivil(year, static_cast<unsigned>(month), static_cast<unsigned>(day));
-        std::int64_t local = days * kDayMicros + hour * std::int64_t{3600000000} + minute * std::int64_t{60000000} +
-                             seconds;
+        std::int64_t local =
+            days * kDayMicros + hour * std::int64_t{3600000000} + minute * std::int64_t{60000000} + seconds;
         return ntz ? local : ZoneOrThrow(zone)->LocalToUtc(local);
       });
 }
@@ -477,7 +488,8 @@ std::int64_t WholeMonths(std::int64_t start, std::int64_t end) {
   std::int64_t day_b = FloorDiv(end, kDayMicros);
   CivilDate a = CivilOf(day_a);
   CivilDate b = CivilOf(day_b);
-  std::int64_t months = (b.year - a.year) * 12 + static_cast<std::int64_t>(b.month) - static_cast<std::int64_t>(a.month);
+  std::int64_t months =
+      (b.year - a.year) * 12 + static_cast<std::int64_t>(b.month) - static_cast<std::int64_t>(a.month);
   std::int64_t rest_a = static_cast<std::int64_t>(a.day) * kDayMicros + (start - day_a * kDayMicros);
   std::int64_t rest_b = static_cast<std::int64_t>(b.day) * kDayMicros + (end - day_b * kDayMicros);
   if (months > 0 && rest_b < rest_a) {
@@ -515,8 +527,8 @@ Result<Kernel> MakeTimestampDiff(const ScalarSite& site) {
 /// timestamp_add(time, quantity, unit, zone)
 Result<Kernel> MakeTimestampAdd(const ScalarSite& site) {
   std::string unit = site.Literal(2).text();
-  FLEUVE_ASSIGN(Zone zone, site.ArgumentType(0).Is(TypeKind::kTimestampNtz) ? types::TimeZone::Find("UTC")
-                                                                           : ZoneAt(site, 3));
+  FLEUVE_ASSIGN(Zone zone,
+                site.ArgumentType(0).Is(TypeKind::kTimestampNtz) ? types::TimeZone::Find("UTC") : ZoneAt(site, 3));
   std::int64_t months = unit == "MONTH" ? 1 : unit == "QUARTER" ? 3 : unit == "YEAR" ? 12 : 0;
   std::int64_t days = unit == "DAY" ? 1 : unit == "WEEK" ? 7 : 0;
   std::int64_t micros = unit == "MICROSECOND"   ? 1
@@ -576,8 +588,8 @@ Result<Kernel> MakeWindow(const ScalarSite& site) {
 /// session_window(time, gap, zone): from the time to the time and the gap; NULL where the gap is not positive.
 Result<Kernel> MakeSessionWindow(const ScalarSite& site) {
   bool calendar = site.ArgumentType(1).Is(TypeKind::kCalendarInterval);
-  FLEUVE_ASSIGN(Zone zone, site.ArgumentType(0).Is(TypeKind::kTimestampNtz) ? types::TimeZone::Find("UTC")
-                                                                           : ZoneAt(site, 2));
+  FLEUVE_ASSIGN(Zone zone,
+                site.ArgumentType(0).Is(TypeKind::kTimestampNtz) ? types::TimeZone::Find("UTC") : ZoneAt(site, 2));
   return Kernel([calendar, zone](duckdb::DataChunk& args, duckdb::Vector& result) {
     Column time(args.data[0], args.size());
     Column gap(args.data[1], args.size());
@@ -601,7 +613,8 @@ Result<Kernel> MakeSessionWindow(const ScalarSite& site) {
           const auto& child = parts.children[i].unified;
           return duckdb::UnifiedVectorFormat::GetData<decltype(zero)>(child)[child.sel->get_index(index)];
         };
-        fine = AddInterval(start, part(0, std::int32_t{}), part(1, std::int32_t{}), part(2, std::int64_t{}), *zone, &end);
+        fine =
+            AddInterval(start, part(0, std::int32_t{}), part(1, std::int32_t{}), part(2, std::int64_t{}), *zone, &end);
       } else {
         fine = !__builtin_add_overflow(start, gap.Get<std::int64_t>(row), &end);
       }

@@ -46,7 +46,8 @@ Error DecimalOverflow(Int128 value, int scale, int precision, int to_scale) {
   std::string text = types::DecimalToString(value, scale);
   return Error(ErrorKind::kInvalidArgument, "NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION",
                "The " + text + " cannot be represented as Decimal(" + std::to_string(precision) + ", " +
-                   std::to_string(to_scale) + "). If necessary set \"spark.sql.ansi.enabled\" to \"false\" to bypass "
+                   std::to_string(to_scale) +
+                   "). If necessary set \"spark.sql.ansi.enabled\" to \"false\" to bypass "
                    "this error, and return NULL instead.")
       .With("value", text)
       .With("precision", std::to_string(precision))

@@ -1,7 +1,7 @@
-#include "engine/functions/elements_internal.h"
-
 #include <cmath>
 #include <cstring>
+
+#include "engine/functions/elements_internal.h"
 
 namespace fleuve::engine {
 
@@ -13,8 +13,7 @@ namespace {
 
 template <typename T>
 auto At(const duckdb::RecursiveUnifiedVectorFormat& format, idx_t index) {
-  return Physical<T>::Read(
-      duckdb::UnifiedVectorFormat::GetData<typename Physical<T>::Type>(format.unified)[index]);
+  return Physical<T>::Read(duckdb::UnifiedVectorFormat::GetData<typename Physical<T>::Type>(format.unified)[index]);
 }
 
 template <typename T>
@@ -106,7 +105,9 @@ int Elements::CompareAt(const DataType& type, const Format& a, idx_t i, const Fo
     case TypeKind::kCalendarInterval:
     case TypeKind::kVariant:
       for (std::size_t k = 0; k < a.children.size(); ++k) {
-        const DataType part = type.Is(TypeKind::kVariant) ? DataType::Binary() : k < 2 ? DataType::Int() : DataType::Long();
+        const DataType part = type.Is(TypeKind::kVariant) ? DataType::Binary()
+                              : k < 2                     ? DataType::Int()
+                                                          : DataType::Long();
         const int order = CompareRows(part, a.children[k], i, b.children[k], j);
         if (order != 0) {
           return order;
@@ -172,7 +173,9 @@ void Elements::KeyOf(const DataType& type, const Format& format, idx_t row, std:
     case TypeKind::kCalendarInterval:
     case TypeKind::kVariant:
       for (std::size_t k = 0; k < format.children.size(); ++k) {
-        const DataType part = type.Is(TypeKind::kVariant) ? DataType::Binary() : k < 2 ? DataType::Int() : DataType::Long();
+        const DataType part = type.Is(TypeKind::kVariant) ? DataType::Binary()
+                              : k < 2                     ? DataType::Int()
+                                                          : DataType::Long();
         KeyOf(part, format.children[k], index, key);
       }
       return;
@@ -238,14 +241,15 @@ void MapBuilder::Add(const Elements& keys, duckdb::Vector& key_source, idx_t key
     if (other == bytes) {
       if (!last_wins_) {
         const std::string shown = key_source.GetValue(key).ToString();
-        ThrowRowError(Error(ErrorKind::kInvalidArgument, "DUPLICATED_MAP_KEY",
-                            "Duplicate map key " + shown +
-                                " was found, please check the input data. If you want to remove the duplicated keys, you "
-                                "can set \"spark.sql.mapKeyDedupPolicy\" to \"LAST_WIN\" so that the key inserted at last "
-                                "takes precedence.")
-                          .With("key", shown)
-                          .With("mapKeyDedupPolicy", "\"spark.sql.mapKeyDedupPolicy\"")
-                          .Family(ErrorFamily::kRuntime));
+        ThrowRowError(
+            Error(ErrorKind::kInvalidArgument, "DUPLICATED_MAP_KEY",
+                  "Duplicate map key " + shown +
+                      " was found, please check the input data. If you want to remove the duplicated keys, you "
+                      "can set \"spark.sql.mapKeyDedupPolicy\" to \"LAST_WIN\" so that the key inserted at last "
+                      "takes precedence.")
+                .With("key", shown)
+                .With("mapKeyDedupPolicy", "\"spark.sql.mapKeyDedupPolicy\"")
+                .Family(ErrorFamily::kRuntime));
       }
       pairs_[at].value_source = value_source;
       pairs_[at].value = value;
@@ -287,8 +291,8 @@ void MapBuilder::Finish() {
 }
 
 void ThrowNullMapKey() {
-  ThrowRowError(Error(ErrorKind::kInvalidArgument, "NULL_MAP_KEY", "Cannot use null as map key.")
-                    .Family(ErrorFamily::kRuntime));
+  ThrowRowError(
+      Error(ErrorKind::kInvalidArgument, "NULL_MAP_KEY", "Cannot use null as map key.").Family(ErrorFamily::kRuntime));
 }
 
 void CheckArrayLength(std::int64_t length, const char* function) {

@@ -12,8 +12,8 @@
 
 namespace fleuve::engine {
 
-/// The values of one vector, compared as Spark orders them: NaN is equal to itself and above everything, 0.0 equals -0.0,
-/// NULL inside arrays and structs comes first.
+/// The values of one vector, compared as Spark orders them: NaN is equal to itself and above everything, 0.0 equals
+/// -0.0, NULL inside arrays and structs comes first.
 class Elements {
  public:
   Elements(types::DataType type, duckdb::Vector& vector, duckdb::idx_t count);

@@ -42,7 +42,7 @@ struct FormatArgument {
   bool boolean = false;
   Int128 whole = 0;  ///< also the unscaled value of a decimal
   int scale = 0;
-  int bytes = 8;     ///< of a whole number
+  int bytes = 8;  ///< of a whole number
   double real = 0;
   bool single = false;
   Str text;
@@ -276,15 +276,33 @@ std::string FormatAll(Str format, const std::vector<FormatArgument>& arguments) 
     bool relative = false;
     for (bool flags = true; flags && i < format.size();) {
       switch (format[i]) {
-        case '-': spec.left = true; break;
-        case '+': spec.plus = true; break;
-        case ' ': spec.space = true; break;
-        case '0': spec.zero = true; break;
-        case ',': spec.comma = true; break;
-        case '(': spec.paren = true; break;
-        case '#': spec.alternate = true; break;
-        case '<': relative = true; break;
-        default: flags = false; continue;
+        case '-':
+          spec.left = true;
+          break;
+        case '+':
+          spec.plus = true;
+          break;
+        case ' ':
+          spec.space = true;
+          break;
+        case '0':
+          spec.zero = true;
+          break;
+        case ',':
+          spec.comma = true;
+          break;
+        case '(':
+          spec.paren = true;
+          break;
+        case '#':
+          spec.alternate = true;
+          break;
+        case '<':
+          relative = true;
+          break;
+        default:
+          flags = false;
+          continue;
       }
       ++i;
     }
@@ -449,7 +467,8 @@ std::string FormatByPattern(bool negative, const std::string& plain, const Numbe
   while (fraction.size() > static_cast<std::size_t>(pattern.least_fraction) && fraction.back() == '0') {
     fraction.pop_back();
   }
-  fraction.append(std::max<std::size_t>(static_cast<std::size_t>(pattern.least_fraction), fraction.size()) - fraction.size(), '0');
+  fraction.append(
+      std::max<std::size_t>(static_cast<std::size_t>(pattern.least_fraction), fraction.size()) - fraction.size(), '0');
   whole.erase(0, std::min(whole.find_first_not_of('0'), whole.size()));
   if (static_cast<int>(whole.size()) < pattern.least_whole) {
     whole.insert(0, static_cast<std::size_t>(pattern.least_whole) - whole.size(), '0');
@@ -548,7 +567,7 @@ struct NumberFormat {
   std::string whole;     ///< of 9, 0 and comma
   std::string fraction;  ///< of 9 and 0
   bool dollar = false;
-  char sign = 0;         ///< S or M (MI)
+  char sign = 0;  ///< S or M (MI)
   bool sign_first = false;
   bool brackets = false;
 
@@ -765,7 +784,8 @@ Result<Kernel> MakeToChar(const ScalarSite& site) {
 // ---- sentences, str_to_map ----
 
 Result<Kernel> MakeSentences(const ScalarSite& site) {
-  std::string language = site.size() > 1 && site.IsLiteral(1) && !site.Literal(1).is_null() ? site.Literal(1).text() : "en";
+  std::string language =
+      site.size() > 1 && site.IsLiteral(1) && !site.Literal(1).is_null() ? site.Literal(1).text() : "en";
   return Kernel([language](duckdb::DataChunk& args, duckdb::Vector& result) {
     Column text(args.data[0], args.size());
     result.SetVectorType(duckdb::VectorType::FLAT_VECTOR);
@@ -797,7 +817,8 @@ Result<Kernel> MakeSentences(const ScalarSite& site) {
         }
         all.push_back(duckdb::Value::LIST(duckdb::LogicalType::VARCHAR, std::move(parts)));
       }
-      result.SetValue(row, duckdb::Value::LIST(duckdb::LogicalType::LIST(duckdb::LogicalType::VARCHAR), std::move(all)));
+      result.SetValue(row,
+                      duckdb::Value::LIST(duckdb::LogicalType::LIST(duckdb::LogicalType::VARCHAR), std::move(all)));
     }
   });
 }
@@ -831,14 +852,15 @@ Result<Kernel> MakeStrToMap(const ScalarSite& site) {
         } else if (last_wins) {
           found->second = value;
         } else {
-          ThrowRowError(Error(ErrorKind::kInvalidArgument, "DUPLICATED_MAP_KEY",
-                              "Duplicate map key " + sides[0] +
-                                  " was found, please check the input data. If you want to remove the duplicated keys, "
-                                  "you can set \"spark.sql.mapKeyDedupPolicy\" to \"LAST_WIN\" so that the key inserted "
-                                  "at last takes precedence.")
-                            .With("key", sides[0])
-                            .With("mapKeyDedupPolicy", "\"spark.sql.mapKeyDedupPolicy\"")
-                            .Family(ErrorFamily::kRuntime));
+          ThrowRowError(
+              Error(ErrorKind::kInvalidArgument, "DUPLICATED_MAP_KEY",
+                    "Duplicate map key " + sides[0] +
+                        " was found, please check the input data. If you want to remove the duplicated keys, "
+                        "you can set \"spark.sql.mapKeyDedupPolicy\" to \"LAST_WIN\" so that the key inserted "
+                        "at last takes precedence.")
+                  .With("key", sides[0])
+                  .With("mapKeyDedupPolicy", "\"spark.sql.mapKeyDedupPolicy\"")
+                  .Family(ErrorFamily::kRuntime));
         }
       }
       duckdb::vector<duckdb::Value> keys;

@@ -101,7 +101,8 @@ std::string Show(const ExprPtr& expr, Form form, const std::string& zone) {
   }
 }
 
-std::string Call(const std::string& name, std::vector<ExprPtr> arguments, const plan::AnalysisConfig& config = Config()) {
+std::string Call(const std::string& name, std::vector<ExprPtr> arguments,
+                 const plan::AnalysisConfig& config = Config()) {
   plan::FunctionCall call;
   call.name = name;
   call.arguments = std::move(arguments);
@@ -188,7 +189,7 @@ TEST(Functions, DatesAndZones) {
   EXPECT_EQ(Call("date_trunc", {Text("WEEK"), Timestamp("2024-05-17 13:45:59")}), "2024-05-13 00:00:00");
   EXPECT_EQ(Call("hour", {Timestamp("2024-07-01 12:00:00")}, Config(true, "America/New_York")), "8");
   EXPECT_EQ(Call("date_format", {Timestamp("2024-07-01 12:00:00"), Text("yyyy-MM-dd HH:mm XXX z")},
-                Config(true, "America/New_York")),
+                 Config(true, "America/New_York")),
             "2024-07-01 08:00 -04:00 EDT");
   EXPECT_EQ(Call("to_timestamp", {Text("20240309102030"), Text("yyyyMMddHHmmss")}), "2024-03-09 10:20:30");
   EXPECT_EQ(Call("to_date", {Text("9 Mar 2024"), Text("d MMM yyyy")}), "2024-03-09");

@@ -240,7 +240,8 @@ typename H::Word HashRow(const DataType& type, const duckdb::RecursiveUnifiedVec
     case TypeKind::kVariant: {
       for (const auto& child : format.children) {
         duckdb::idx_t i = child.unified.sel->get_index(index);
-        seed = H::Bytes(Physical<Str>::Read(duckdb::UnifiedVectorFormat::GetData<duckdb::string_t>(child.unified)[i]), seed);
+        seed = H::Bytes(Physical<Str>::Read(duckdb::UnifiedVectorFormat::GetData<duckdb::string_t>(child.unified)[i]),
+                        seed);
       }
       return seed;
     }
@@ -315,9 +316,9 @@ Result<Kernel> MakeCrc32(const ScalarSite&) {
 
 const ScalarTable& HashKernels() {
   static const ScalarTable table = {
-      {"spark_hash", Nulls::kOwn, MakeHash<Murmur>},    {"spark_xxhash64", Nulls::kOwn, MakeHash<XxHash>},
-      {"spark_md5", Nulls::kPropagate, MakeMd5},        {"spark_sha1", Nulls::kPropagate, MakeSha1},
-      {"spark_sha2", Nulls::kPropagate, MakeSha2},      {"spark_crc32", Nulls::kPropagate, MakeCrc32},
+      {"spark_hash", Nulls::kOwn, MakeHash<Murmur>}, {"spark_xxhash64", Nulls::kOwn, MakeHash<XxHash>},
+      {"spark_md5", Nulls::kPropagate, MakeMd5},     {"spark_sha1", Nulls::kPropagate, MakeSha1},
+      {"spark_sha2", Nulls::kPropagate, MakeSha2},   {"spark_crc32", Nulls::kPropagate, MakeCrc32},
   };
   return table;
 }

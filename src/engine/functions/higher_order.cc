@@ -490,9 +490,10 @@ Result<Kernel> MakeSortBy(const ScalarSite& site) {
       std::vector<std::int32_t> orders(pairs.size());
       for (idx_t i = 0; i < pairs.size(); ++i) {
         if (column.IsNull(i)) {
-          Error error(ErrorKind::kInvalidArgument, "COMPARATOR_RETURNS_NULL",
-                      "The comparator has returned a NULL for a comparison between two elements. It should return a "
-                      "positive integer for \"greater than\", 0 for \"equal\" and a negative integer for \"less than\".");
+          Error error(
+              ErrorKind::kInvalidArgument, "COMPARATOR_RETURNS_NULL",
+              "The comparator has returned a NULL for a comparison between two elements. It should return a "
+              "positive integer for \"greater than\", 0 for \"equal\" and a negative integer for \"less than\".");
           error = std::move(error).Family(ErrorFamily::kRuntime);
           ThrowRowError(context ? std::move(error).At(*context) : std::move(error));
         }
@@ -526,9 +527,8 @@ Result<Kernel> MakeSortBy(const ScalarSite& site) {
           return a != b && orders[a * (length - 1) + (b > a ? b - 1 : b)] < 0;
         });
       } else if (length > 1) {
-        std::stable_sort(order.begin(), order.end(), [&](idx_t a, idx_t b) {
-          return compare({{offset + a, offset + b}}, row_number)[0] < 0;
-        });
+        std::stable_sort(order.begin(), order.end(),
+                         [&](idx_t a, idx_t b) { return compare({{offset + a, offset + b}}, row_number)[0] < 0; });
       }
       for (idx_t i : order) {
         builder.Add(list.child(), offset + i);

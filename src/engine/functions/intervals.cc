@@ -85,18 +85,18 @@ Result<Kernel> MakeTimeAdd(const ScalarSite& site) {
             duckdb::FlatVector::SetNull(result, row, true);
             continue;
           }
-          ThrowRowError(Error(ErrorKind::kInvalidArgument, "INVALID_INTERVAL_WITH_MICROSECONDS_ADDITION",
-                              "Cannot add an interval to a date because its microseconds part is not 0. To resolve this, "
-                              "cast the input date to a timestamp, which supports the addition of intervals with "
-                              "non-zero microseconds.")
-                            .Family(ErrorFamily::kIllegalArgument));
+          ThrowRowError(
+              Error(ErrorKind::kInvalidArgument, "INVALID_INTERVAL_WITH_MICROSECONDS_ADDITION",
+                    "Cannot add an interval to a date because its microseconds part is not 0. To resolve this, "
+                    "cast the input date to a timestamp, which supports the addition of intervals with "
+                    "non-zero microseconds.")
+                  .Family(ErrorFamily::kIllegalArgument));
         }
         std::int64_t days = time.Get<std::int32_t>(row);
         out = (amount.months != 0 ? AddMonths(days, amount.months) : days) + amount.days + amount.micros / kDayMicros;
         fine = out >= std::numeric_limits<std::int32_t>::min() && out <= std::numeric_limits<std::int32_t>::max();
       } else {
-        fine = AddInterval(time.Get<std::int64_t>(row), amount.months, amount.days,
-                           0, *zone, &out);
+        fine = AddInterval(time.Get<std::int64_t>(row), amount.months, amount.days, 0, *zone, &out);
         if (fine && kind == TypeKind::kDayTimeInterval) {
           // Whole days follow the calendar of the zone, as Spark adds them.
           std::int64_t days = amount.micros / kDayMicros;
@@ -126,9 +126,8 @@ Result<Kernel> MakeTimeAdd(const ScalarSite& site) {
 Result<Kernel> MakeTimestampDifference(const ScalarSite& site) {
   bool ntz = site.ArgumentType(0).Is(TypeKind::kTimestampNtz);
   FLEUVE_ASSIGN(auto zone, types::TimeZone::Find(site.Literal(2).text()));
-  return MapRows<std::int64_t, std::int64_t, std::int64_t>([ntz, zone](std::int64_t a, std::int64_t b) {
-    return ntz ? a - b : zone->UtcToLocal(a) - zone->UtcToLocal(b);
-  });
+  return MapRows<std::int64_t, std::int64_t, std::int64_t>(
+      [ntz, zone](std::int64_t a, std::int64_t b) { return ntz ? a - b : zone->UtcToLocal(a) - zone->UtcToLocal(b); });
 }
 
 template <bool kSubtract>
@@ -254,7 +253,8 @@ Result<Kernel> MakeIntervalScale(const ScalarSite& site) {
           out = DropDigits(product, scale);
         }
       }
-      Int128 most = months ? Int128{std::numeric_limits<std::int32_t>::max()} : std::numeric_limits<std::int64_t>::max();
+      Int128 most =
+          months ? Int128{std::numeric_limits<std::int32_t>::max()} : std::numeric_limits<std::int64_t>::max();
       overflow = overflow || out > most || out < -most - 1;
       if (by_zero || overflow) {
         if (is_try) {
@@ -357,8 +357,9 @@ Result<Kernel> MakeMakeInterval(const ScalarSite& site) {
         }
         ThrowRowError(IntervalOverflow());
       }
-      StoreCalendar(result, row, {static_cast<std::int32_t>(months), static_cast<std::int32_t>(days),
-                                  static_cast<std::int64_t>(micros)});
+      StoreCalendar(
+          result, row,
+          {static_cast<std::int32_t>(months), static_cast<std::int32_t>(days), static_cast<std::int64_t>(micros)});
     }
   });
 }

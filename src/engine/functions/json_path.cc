@@ -358,7 +358,8 @@ Result<Kernel> MakeArrayLength(const ScalarSite&) {
 
 void AddText(Vector& list, idx_t at, std::string_view text) {
   auto& child = duckdb::ListVector::GetEntry(list);
-  FlatVector::GetData<duckdb::string_t>(child)[at] = duckdb::StringVector::AddStringOrBlob(child, text.data(), text.size());
+  FlatVector::GetData<duckdb::string_t>(child)[at] =
+      duckdb::StringVector::AddStringOrBlob(child, text.data(), text.size());
 }
 
 Result<Kernel> MakeObjectKeys(const ScalarSite&) {

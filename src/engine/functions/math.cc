@@ -210,8 +210,9 @@ Kernel IntegerRound(int scale, Rounding rounding, CastMode mode) {
     }
     if (rounded > std::numeric_limits<T>::max() || rounded < std::numeric_limits<T>::min()) {
       if (mode == CastMode::kAnsi) {
-        ThrowRowError(Error(ErrorKind::kInvalidArgument, "ARITHMETIC_OVERFLOW",
-                            "Overflow. If necessary set \"spark.sql.ansi.enabled\" to \"false\" to bypass this error."));
+        ThrowRowError(
+            Error(ErrorKind::kInvalidArgument, "ARITHMETIC_OVERFLOW",
+                  "Overflow. If necessary set \"spark.sql.ansi.enabled\" to \"false\" to bypass this error."));
       }
     }
     return static_cast<T>(rounded);
@@ -326,69 +327,69 @@ Result<Kernel> MakeWidthBucket(const ScalarSite&) {
 
 Result<Kernel> MakeConv(const ScalarSite& site) {
   CastMode mode = ModeOf(site.expr);
-  return MapRows<Str, Str, std::int32_t, std::int32_t>(
-      [mode](Str input, std::int32_t from, std::int32_t to) -> std::optional<std::string> {
-        if (from < 2 || from > 36 || std::abs(to) < 2 || std::abs(to) > 36) {
-          return std::nullopt;
-        }
-        Str text = input;
-        while (!text.empty() && text.front() == ' ') {
-          text.remove_prefix(1);
-        }
-        while (!text.empty() && text.back() == ' ') {
-          text.remove_suffix(1);
-        }
-        if (text.empty()) {
-          return std::nullopt;
-        }
-        bool negative = text.front() == '-';
-        if (negative) {
-          text.remove_prefix(1);
-        }
-        unsigned __int128 value = 0;
-        bool overflow = false;
-        for (char c : text) {
-          int digit = c >= '0' && c <= '9'   ? c - '0'
-                      : c >= 'a' && c <= 'z' ? c - 'a' + 10
-                      : c >= 'A' && c <= 'Z' ? c - 'A' + 10
-                                             : 99;
-          if (digit >= from) {
-            break;
-          }
-          value = value * static_cast<unsigned>(from) + static_cast<unsigned>(digit);
-          if (value > ~std::uint64_t{0}) {
-            overflow = true;
-            value = ~std::uint64_t{0};
-            break;
-          }
-        }
-        if (overflow && mode == CastMode::kAnsi) {
-          ThrowRowError(Error(ErrorKind::kInvalidArgument, "ARITHMETIC_OVERFLOW",
-                              "Overflow in function conv(). If necessary set \"spark.sql.ansi.enabled\" to \"false\" to "
-                              "bypass this error."));
-        }
-        auto bits = static_cast<std::uint64_t>(value);
-        if (negative && to > 0) {
-          bits = static_cast<std::int64_t>(bits) < 0 ? ~std::uint64_t{0} : ~bits + 1;
-        }
-        bool minus = false;
-        if (to < 0) {
-          // Signed output.
-          if (negative) {
-            minus = bits != 0;
-          } else if (static_cast<std::int64_t>(bits) < 0) {
-            minus = true;
-            bits = ~bits + 1;
-          }
-        }
-        auto base = static_cast<std::uint64_t>(std::abs(to));
-        std::string out;
-        do {
-          out.insert(out.begin(), "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[bits % base]);
-          bits /= base;
-        } while (bits != 0);
-        return (minus ? "-" : "") + out;
-      });
+  return MapRows<Str, Str, std::int32_t, std::int32_t>([mode](Str input, std::int32_t from,
+                                                              std::int32_t to) -> std::optional<std::string> {
+    if (from < 2 || from > 36 || std::abs(to) < 2 || std::abs(to) > 36) {
+      return std::nullopt;
+    }
+    Str text = input;
+    while (!text.empty() && text.front() == ' ') {
+      text.remove_prefix(1);
+    }
+    while (!text.empty() && text.back() == ' ') {
+      text.remove_suffix(1);
+    }
+    if (text.empty()) {
+      return std::nullopt;
+    }
+    bool negative = text.front() == '-';
+    if (negative) {
+      text.remove_prefix(1);
+    }
+    unsigned __int128 value = 0;
+    bool overflow = false;
+    for (char c : text) {
+      int digit = c >= '0' && c <= '9'   ? c - '0'
+                  : c >= 'a' && c <= 'z' ? c - 'a' + 10
+                  : c >= 'A' && c <= 'Z' ? c - 'A' + 10
+                                         : 99;
+      if (digit >= from) {
+        break;
+      }
+      value = value * static_cast<unsigned>(from) + static_cast<unsigned>(digit);
+      if (value > ~std::uint64_t{0}) {
+        overflow = true;
+        value = ~std::uint64_t{0};
+        break;
+      }
+    }
+    if (overflow && mode == CastMode::kAnsi) {
+      ThrowRowError(Error(ErrorKind::kInvalidArgument, "ARITHMETIC_OVERFLOW",
+                          "Overflow in function conv(). If necessary set \"spark.sql.ansi.enabled\" to \"false\" to "
+                          "bypass this error."));
+    }
+    auto bits = static_cast<std::uint64_t>(value);
+    if (negative && to > 0) {
+      bits = static_cast<std::int64_t>(bits) < 0 ? ~std::uint64_t{0} : ~bits + 1;
+    }
+    bool minus = false;
+    if (to < 0) {
+      // Signed output.
+      if (negative) {
+        minus = bits != 0;
+      } else if (static_cast<std::int64_t>(bits) < 0) {
+        minus = true;
+        bits = ~bits + 1;
+      }
+    }
+    auto base = static_cast<std::uint64_t>(std::abs(to));
+    std::string out;
+    do {
+      out.insert(out.begin(), "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[bits % base]);
+      bits /= base;
+    } while (bits != 0);
+    return (minus ? "-" : "") + out;
+  });
 }
 
 double StrictPow(double x, double y) {

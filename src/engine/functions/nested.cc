@@ -73,21 +73,22 @@ Result<Kernel> MakeMap(const ScalarSite& site) {
       for (std::size_t i = 0; i < pairs; ++i) {
         duckdb::Value key = args.data[2 * i].GetValue(row);
         if (key.IsNull()) {
-          ThrowRowError(
-              Error(ErrorKind::kInvalidArgument, "NULL_MAP_KEY", "Cannot use null as map key.").Family(ErrorFamily::kRuntime));
+          ThrowRowError(Error(ErrorKind::kInvalidArgument, "NULL_MAP_KEY", "Cannot use null as map key.")
+                            .Family(ErrorFamily::kRuntime));
         }
         bool found = false;
         for (std::size_t k = 0; k < keys.size(); ++k) {
           if (CompareValues(keys[k], key) == 0) {
             if (!last_wins) {
-              ThrowRowError(Error(ErrorKind::kInvalidArgument, "DUPLICATED_MAP_KEY",
-                                  "Duplicate map key " + key.ToString() +
-                                      " was found, please check the input data. If you want to remove the duplicated "
-                                      "keys, you can set \"spark.sql.mapKeyDedupPolicy\" to \"LAST_WIN\" so that the key "
-                                      "inserted at last takes precedence.")
-                                .With("key", key.ToString())
-                                .With("mapKeyDedupPolicy", "\"spark.sql.mapKeyDedupPolicy\"")
-                                .Family(ErrorFamily::kRuntime));
+              ThrowRowError(
+                  Error(ErrorKind::kInvalidArgument, "DUPLICATED_MAP_KEY",
+                        "Duplicate map key " + key.ToString() +
+                            " was found, please check the input data. If you want to remove the duplicated "
+                            "keys, you can set \"spark.sql.mapKeyDedupPolicy\" to \"LAST_WIN\" so that the key "
+                            "inserted at last takes precedence.")
+                      .With("key", key.ToString())
+                      .With("mapKeyDedupPolicy", "\"spark.sql.mapKeyDedupPolicy\"")
+                      .Family(ErrorFamily::kRuntime));
             }
             values[k] = args.data[2 * i + 1].GetValue(row);
             found = true;

@@ -39,8 +39,8 @@ LikePattern ParseLike(Str text, char escape) {
     std::size_t step = StepAt(text, at);
     if (text[at] == escape) {
       if (at + 1 >= text.size()) {
-        fail("ESC_AT_THE_END", "The format is invalid: '" + std::string(pattern) +
-                                   "'. The escape character is not allowed to end with.");
+        fail("ESC_AT_THE_END",
+             "The format is invalid: '" + std::string(pattern) + "'. The escape character is not allowed to end with.");
       }
       char next = text[at + 1];
       if (next != '_' && next != '%' && next != escape) {
@@ -140,10 +140,12 @@ std::string FromJava(Str pattern) {
       {'w', {"[a-zA-Z_0-9]", "[^a-zA-Z_0-9]"}},
       {'s', {"[ \\t\\n\\x0B\\f\\r]", "[^ \\t\\n\\x0B\\f\\r]"}}};
   static const std::unordered_map<std::string, const char*> kPosix = {
-      {"Lower", "[a-z]"},        {"Upper", "[A-Z]"},     {"ASCII", "[\\x00-\\x7F]"},
-      {"Alpha", "[a-zA-Z]"},     {"Digit", "[0-9]"},     {"Alnum", "[a-zA-Z0-9]"},
-      {"Graph", "[\\x21-\\x7E]"}, {"Print", "[\\x20-\\x7E]"}, {"Blank", "[ \\t]"},
-      {"Cntrl", "[\\x00-\\x1F\\x7F]"}, {"XDigit", "[0-9a-fA-F]"}, {"Space", "[ \\t\\n\\x0B\\f\\r]"},
+      {"Lower", "[a-z]"},           {"Upper", "[A-Z]"},
+      {"ASCII", "[\\x00-\\x7F]"},   {"Alpha", "[a-zA-Z]"},
+      {"Digit", "[0-9]"},           {"Alnum", "[a-zA-Z0-9]"},
+      {"Graph", "[\\x21-\\x7E]"},   {"Print", "[\\x20-\\x7E]"},
+      {"Blank", "[ \\t]"},          {"Cntrl", "[\\x00-\\x1F\\x7F]"},
+      {"XDigit", "[0-9a-fA-F]"},    {"Space", "[ \\t\\n\\x0B\\f\\r]"},
       {"Punct", "[!-/:-@\\[-`{-~]"}};
   std::string out;
   for (std::size_t i = 0; i < pattern.size(); ++i) {
@@ -191,13 +193,13 @@ std::string FromJava(Str pattern) {
 }
 
 [[noreturn]] void FailPattern(const std::string& function, Str pattern) {
-  ThrowRowError(Error(ErrorKind::kInvalidArgument, "INVALID_PARAMETER_VALUE.PATTERN",
-                      "The value of parameter(s) `regexp` in `" + function + "` is invalid: '" + std::string(pattern) +
-                          "'.")
-                    .With("parameter", "`regexp`")
-                    .With("functionName", "`" + function + "`")
-                    .With("value", "'" + std::string(pattern) + "'")
-                    .Family(ErrorFamily::kRuntime));
+  ThrowRowError(
+      Error(ErrorKind::kInvalidArgument, "INVALID_PARAMETER_VALUE.PATTERN",
+            "The value of parameter(s) `regexp` in `" + function + "` is invalid: '" + std::string(pattern) + "'.")
+          .With("parameter", "`regexp`")
+          .With("functionName", "`" + function + "`")
+          .With("value", "'" + std::string(pattern) + "'")
+          .Family(ErrorFamily::kRuntime));
 }
 
 /// A compiled pattern of this thread, ready to match.
@@ -255,10 +257,10 @@ class Matcher {
   icu::RegexMatcher& icu() { return *matcher_; }
   void Check(UErrorCode status) const {
     if (U_FAILURE(status)) {
-      ThrowRowError(Error(ErrorKind::kResourceExhausted, "FLEUVE_REGEXP_LIMIT",
-                          "The regular expression in `" + function_ + "` needs too many steps (" + u_errorName(status) +
-                              ").")
-                        .Family(ErrorFamily::kRuntime));
+      ThrowRowError(
+          Error(ErrorKind::kResourceExhausted, "FLEUVE_REGEXP_LIMIT",
+                "The regular expression in `" + function_ + "` needs too many steps (" + u_errorName(status) + ").")
+              .Family(ErrorFamily::kRuntime));
     }
   }
 
@@ -295,8 +297,10 @@ Result<Kernel> MakeRLike(const ScalarSite&) {
 void CheckGroup(const std::string& function, int groups, std::int32_t index) {
   if (index < 0 || index > groups) {
     ThrowRowError(Error(ErrorKind::kInvalidArgument, "INVALID_PARAMETER_VALUE.REGEX_GROUP_INDEX",
-                        "The value of parameter(s) `idx` in `" + function + "` is invalid: Expects group index between 0 "
-                        "and " + std::to_string(groups) + ", but got " + std::to_string(index) + ".")
+                        "The value of parameter(s) `idx` in `" + function +
+                            "` is invalid: Expects group index between 0 "
+                            "and " +
+                            std::to_string(groups) + ", but got " + std::to_string(index) + ".")
                       .With("parameter", "`idx`")
                       .With("functionName", "`" + function + "`")
                       .With("groupCount", std::to_string(groups))
@@ -318,34 +322,33 @@ Result<Kernel> MakeExtract(const ScalarSite&) {
 }
 
 Result<Kernel> MakeReplace(const ScalarSite&) {
-  return MapRows<Str, Str, Str, Str, std::int32_t>(
-      [](Str text, Str pattern, Str replacement, std::int32_t position) {
-        Matcher& matcher = MatcherOf("regexp_replace", pattern);
-        matcher.Reset(text);
-        int start = matcher.OffsetOfCharacter(position - 1);
-        if (start >= matcher.size() && start != 0) {
-          return std::string(text);
-        }
-        UErrorCode status = U_ZERO_ERROR;
-        if (start > 0) {
-          matcher.icu().region(start, matcher.size(), status);
-        }
-        icu::UnicodeString wide =
-            icu::UnicodeString::fromUTF8(icu::StringPiece(replacement.data(), static_cast<int>(replacement.size())));
-        icu::UnicodeString out;
-        while (matcher.Find()) {
-          matcher.icu().appendReplacement(out, wide, status);
-          if (U_FAILURE(status)) {
-            ThrowRowError(Error(ErrorKind::kInvalidArgument, "INVALID_PARAMETER_VALUE.PATTERN",
-                                "The replacement '" + std::string(replacement) + "' of `regexp_replace` is invalid.")
-                              .Family(ErrorFamily::kRuntime));
-          }
-        }
-        matcher.icu().appendTail(out);
-        std::string bytes;
-        out.toUTF8String(bytes);
-        return bytes;
-      });
+  return MapRows<Str, Str, Str, Str, std::int32_t>([](Str text, Str pattern, Str replacement, std::int32_t position) {
+    Matcher& matcher = MatcherOf("regexp_replace", pattern);
+    matcher.Reset(text);
+    int start = matcher.OffsetOfCharacter(position - 1);
+    if (start >= matcher.size() && start != 0) {
+      return std::string(text);
+    }
+    UErrorCode status = U_ZERO_ERROR;
+    if (start > 0) {
+      matcher.icu().region(start, matcher.size(), status);
+    }
+    icu::UnicodeString wide =
+        icu::UnicodeString::fromUTF8(icu::StringPiece(replacement.data(), static_cast<int>(replacement.size())));
+    icu::UnicodeString out;
+    while (matcher.Find()) {
+      matcher.icu().appendReplacement(out, wide, status);
+      if (U_FAILURE(status)) {
+        ThrowRowError(Error(ErrorKind::kInvalidArgument, "INVALID_PARAMETER_VALUE.PATTERN",
+                            "The replacement '" + std::string(replacement) + "' of `regexp_replace` is invalid.")
+                          .Family(ErrorFamily::kRuntime));
+      }
+    }
+    matcher.icu().appendTail(out);
+    std::string bytes;
+    out.toUTF8String(bytes);
+    return bytes;
+  });
 }
 
 Result<Kernel> MakeCount(const ScalarSite&) {

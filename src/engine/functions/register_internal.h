@@ -39,9 +39,9 @@ struct ScalarSite {
   std::vector<duckdb::LogicalType> arguments;
   duckdb::LogicalType result;
   /// Functions whose value depends on the row's place (spark_rand, spark_randn, spark_uuid, spark_shuffle,
-  /// spark_randstr, spark_uniform, spark_monotonically_increasing_id) get a BIGINT as their very last argument beyond the
-  /// children: the row's index from 0. Their rows come in order, from one thread at a time.
-  /// One per lambda child, in order. `arguments` holds the non-lambda children, then the columns that lambdas capture.
+  /// spark_randstr, spark_uniform, spark_monotonically_increasing_id) get a BIGINT as their very last argument beyond
+  /// the children: the row's index from 0. Their rows come in order, from one thread at a time. One per lambda child,
+  /// in order. `arguments` holds the non-lambda children, then the columns that lambdas capture.
   std::vector<std::shared_ptr<const BoundLambda>> lambdas;
 
   const types::DataType& ArgumentType(std::size_t i) const { return expr.children[i]->type; }

@@ -32,10 +32,11 @@ const Names<ScalarEntry>& Scalars() {
   static const auto* names = [] {
     auto* map = new Names<ScalarEntry>();
     for (const ScalarTable* table :
-         {&ArrayKernels(), &ArrayOrderKernels(), &MapKernels(), &HigherOrderKernels(), &TextFormatKernels(), &JsonPathKernels(), &VariantKernels(),
-          &ArithmeticKernels(), &CastKernels(), &ConditionalKernels(), &DateKernels(), &HashKernels(),
-          &IntervalKernels(), &MathKernels(), &MiscKernels(), &NestedKernels(), &StringKernels(),
-          &TextCodecKernels(), &RegexpKernels(), &DateFormatKernels(), &FormatKernels()}) {
+         {&ArrayKernels(),    &ArrayOrderKernels(), &MapKernels(),        &HigherOrderKernels(), &TextFormatKernels(),
+          &JsonPathKernels(), &VariantKernels(),    &ArithmeticKernels(), &CastKernels(),        &ConditionalKernels(),
+          &DateKernels(),     &HashKernels(),       &IntervalKernels(),   &MathKernels(),        &MiscKernels(),
+          &NestedKernels(),   &StringKernels(),     &TextCodecKernels(),  &RegexpKernels(),      &DateFormatKernels(),
+          &FormatKernels()}) {
       for (const ScalarEntry& entry : *table) {
         (*map)[entry.name] = &entry;
       }

@@ -149,7 +149,8 @@ Result<Kernel> MakeConcatWs(const ScalarSite& site) {
       inputs.emplace_back(args.data[i], args.size());
       elements.emplace_back();
       if (arrays[i]) {
-        elements.back().emplace(duckdb::ListVector::GetEntry(args.data[i]), duckdb::ListVector::GetListSize(args.data[i]));
+        elements.back().emplace(duckdb::ListVector::GetEntry(args.data[i]),
+                                duckdb::ListVector::GetListSize(args.data[i]));
       }
     }
     result.SetVectorType(duckdb::VectorType::FLAT_VECTOR);
@@ -197,7 +198,8 @@ std::string Pad(Str text, std::int32_t length, Str pad, bool binary) {
   }
   std::int64_t have = binary ? static_cast<std::int64_t>(text.size()) : CountCharacters(text);
   if (have >= length) {
-    return std::string(binary ? text.substr(0, static_cast<std::size_t>(length)) : text.substr(0, OffsetOf(text, length)));
+    return std::string(binary ? text.substr(0, static_cast<std::size_t>(length))
+                              : text.substr(0, OffsetOf(text, length)));
   }
   std::string fill;
   std::int64_t unit = binary ? static_cast<std::int64_t>(pad.size()) : CountCharacters(pad);
@@ -518,9 +520,10 @@ Result<Kernel> MakeSubstringIndex(const ScalarSite&) {
 Result<Kernel> MakeSplitPart(const ScalarSite&) {
   return MapRows<Str, Str, Str, std::int32_t>([](Str text, Str delimiter, std::int32_t number) -> Str {
     if (number == 0) {
-      ThrowRowError(Error(ErrorKind::kInvalidArgument, "INVALID_INDEX_OF_ZERO",
-                          "The index 0 is invalid. An index shall be either < 0 or > 0 (the first element has index 1).")
-                        .Family(ErrorFamily::kRuntime));
+      ThrowRowError(
+          Error(ErrorKind::kInvalidArgument, "INVALID_INDEX_OF_ZERO",
+                "The index 0 is invalid. An index shall be either < 0 or > 0 (the first element has index 1).")
+              .Family(ErrorFamily::kRuntime));
     }
     std::vector<Str> parts;
     if (delimiter.empty()) {

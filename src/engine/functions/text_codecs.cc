@@ -112,8 +112,10 @@ std::optional<std::string> DecodeMime(Str text) {
 
 [[noreturn]] void FailConversion(Str text, const char* format) {
   ThrowRowError(Error(ErrorKind::kInvalidArgument, "CONVERSION_INVALID_INPUT",
-                      "The value '" + std::string(text) + "' (\"STRING\") cannot be converted to \"BINARY\" because its "
-                      "value does not follow the format " + format + ". Use `try_to_binary` to tolerate malformed input.")
+                      "The value '" + std::string(text) +
+                          "' (\"STRING\") cannot be converted to \"BINARY\" because its "
+                          "value does not follow the format " +
+                          format + ". Use `try_to_binary` to tolerate malformed input.")
                     .With("str", "'" + std::string(text) + "'")
                     .With("fmt", std::string("'") + format + "'")
                     .Family(ErrorFamily::kIllegalArgument));
@@ -141,7 +143,8 @@ std::string CanonicalCharset(Str name) {
   }
   ThrowRowError(Error(ErrorKind::kInvalidArgument, "INVALID_PARAMETER_VALUE.CHARSET",
                       "The value of parameter(s) `charset` in `encode` is invalid: expects one of the iso-8859-1, "
-                      "us-ascii, utf-16, utf-16be, utf-16le, utf-32, utf-8, but got " + std::string(name) + ".")
+                      "us-ascii, utf-16, utf-16be, utf-16le, utf-32, utf-8, but got " +
+                          std::string(name) + ".")
                     .With("charset", std::string(name))
                     .Family(ErrorFamily::kIllegalArgument));
 }
@@ -276,7 +279,8 @@ Result<Kernel> MakeToBinary(const ScalarSite& site) {
     } else {
       ThrowRowError(Error(ErrorKind::kInvalidArgument, "INVALID_PARAMETER_VALUE.BINARY_FORMAT",
                           "The value of parameter(s) `fmt` in `to_binary` is invalid: expects one of binary formats "
-                          "'base64', 'hex', 'utf-8', but got '" + std::string(format) + "'.")
+                          "'base64', 'hex', 'utf-8', but got '" +
+                              std::string(format) + "'.")
                         .Family(ErrorFamily::kIllegalArgument));
     }
     if (!out && !is_try) {
@@ -347,8 +351,8 @@ struct Uri {
 Uri ParseUri(Str text) {
   Uri uri;
   for (char c : text) {
-    if (static_cast<unsigned char>(c) <= 0x20 || c == '"' || c == '<' || c == '>' || c == '\\' || c == '^' || c == '`' ||
-        c == '{' || c == '|' || c == '}') {
+    if (static_cast<unsigned char>(c) <= 0x20 || c == '"' || c == '<' || c == '>' || c == '\\' || c == '^' ||
+        c == '`' || c == '{' || c == '|' || c == '}') {
       uri.valid = false;
       return uri;
     }
@@ -358,7 +362,8 @@ Uri ParseUri(Str text) {
     uri.fragment = rest.substr(hash + 1);
     rest = rest.substr(0, hash);
   }
-  if (std::size_t colon = rest.find(':'); colon != Str::npos && rest.substr(0, colon).find_first_of("/?") == Str::npos) {
+  if (std::size_t colon = rest.find(':');
+      colon != Str::npos && rest.substr(0, colon).find_first_of("/?") == Str::npos) {
     uri.scheme = rest.substr(0, colon);
     rest = rest.substr(colon + 1);
   }

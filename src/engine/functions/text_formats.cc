@@ -33,11 +33,15 @@ plan::Options OptionsAt(const ScalarSite& site, std::size_t i) {
 }
 
 [[noreturn]] void ThrowMalformed(std::string_view record, const std::shared_ptr<const QueryContext>& context) {
-  Error error(ErrorKind::kInvalidArgument, "MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION",
-              "Malformed records are detected in record parsing: " + std::string(record) +
-                  ". Parse Mode: FAILFAST. To process malformed records as null result, try setting the option 'mode' as "
-                  "'PERMISSIVE'.");
-  error = std::move(error).With("badRecord", std::string(record)).With("failFastMode", "FAILFAST").Family(ErrorFamily::kSpark);
+  Error error(
+      ErrorKind::kInvalidArgument, "MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION",
+      "Malformed records are detected in record parsing: " + std::string(record) +
+          ". Parse Mode: FAILFAST. To process malformed records as null result, try setting the option 'mode' as "
+          "'PERMISSIVE'.");
+  error = std::move(error)
+              .With("badRecord", std::string(record))
+              .With("failFastMode", "FAILFAST")
+              .Family(ErrorFamily::kSpark);
   ThrowRowError(context ? std::move(error).At(*context) : std::move(error));
 }
 
@@ -111,8 +115,8 @@ Result<Kernel> MakeFromJson(const ScalarSite& site) {
             FlatVector::SetNull(*column, row, true);
           }
         }
-        const bool bad = outcome == JsonOutcome::kSyntax || outcome == JsonOutcome::kPartial ||
-                         outcome == JsonOutcome::kMismatch;
+        const bool bad =
+            outcome == JsonOutcome::kSyntax || outcome == JsonOutcome::kPartial || outcome == JsonOutcome::kMismatch;
         if (bad && fail_fast) {
           ThrowMalformed(text, context);
         }
@@ -172,8 +176,7 @@ Result<Kernel> MakeFromJson(const ScalarSite& site) {
 
 template <typename T>
 auto At(const duckdb::RecursiveUnifiedVectorFormat& format, idx_t index) {
-  return Physical<T>::Read(
-      duckdb::UnifiedVectorFormat::GetData<typename Physical<T>::Type>(format.unified)[index]);
+  return Physical<T>::Read(duckdb::UnifiedVectorFormat::GetData<typename Physical<T>::Type>(format.unified)[index]);
 }
 
 void AppendBase64(std::string& out, std::string_view bytes) {
@@ -217,8 +220,7 @@ bool ScalarText(const DataType& type, const duckdb::RecursiveUnifiedVectorFormat
       return true;
     case TypeKind::kDecimal:
       out += types::DecimalToString(
-          WithDecimalCarrier(type.precision(),
-                             [&](auto zero) -> Int128 { return At<decltype(zero)>(format, index); }),
+          WithDecimalCarrier(type.precision(), [&](auto zero) -> Int128 { return At<decltype(zero)>(format, index); }),
           type.scale());
       return true;
     case TypeKind::kString:
@@ -273,8 +275,8 @@ class JsonWriter {
         for (std::size_t i = 0; i < type.fields().size(); ++i) {
           const types::StructField& field = type.fields()[i];
           const auto& child = format.children[i];
-          const bool null = field.type.Is(TypeKind::kVoid) ||
-                            !child.unified.validity.RowIsValid(child.unified.sel->get_index(index));
+          const bool null =
+              field.type.Is(TypeKind::kVoid) || !child.unified.validity.RowIsValid(child.unified.sel->get_index(index));
           if (null && options_.ignore_null_fields) {
             continue;
           }
@@ -365,7 +367,8 @@ class JsonWriter {
   }
 
   /// Spark prints the number behind a key that is a date or a time.
-  void AppendKey(const DataType& type, const duckdb::RecursiveUnifiedVectorFormat& format, idx_t row, std::string& out) {
+  void AppendKey(const DataType& type, const duckdb::RecursiveUnifiedVectorFormat& format, idx_t row,
+                 std::string& out) {
     const idx_t index = format.unified.sel->get_index(row);
     std::string text;
     if (type.Is(TypeKind::kDate)) {
@@ -511,10 +514,10 @@ void AppendCsvField(std::string_view text, bool is_plain, const TextWriteOptions
     return;
   }
   const bool has_quote = options.quote != '\0' && text.find(options.quote) != std::string_view::npos;
-  const bool quoted = options.quote != '\0' &&
-                      (options.quote_all || text.find(options.delimiter) != std::string_view::npos ||
-                       text.find_first_of("\r\n") != std::string_view::npos || (has_quote && options.escape_quotes) ||
-                       text.front() == options.quote);
+  const bool quoted =
+      options.quote != '\0' && (options.quote_all || text.find(options.delimiter) != std::string_view::npos ||
+                                text.find_first_of("\r\n") != std::string_view::npos ||
+                                (has_quote && options.escape_quotes) || text.front() == options.quote);
   if (!quoted) {
     out += text;
     return;
@@ -532,8 +535,8 @@ void AppendCsvField(std::string_view text, bool is_plain, const TextWriteOptions
 }
 
 Result<Kernel> MakeToCsv(const ScalarSite& site) {
-  FLEUVE_ASSIGN(TextWriteOptions made, MakeTextWriteOptions(plan::FileFormat::kCsv, OptionsAt(site, 1), "none",
-                                                            site.Literal(2).text()));
+  FLEUVE_ASSIGN(TextWriteOptions made,
+                MakeTextWriteOptions(plan::FileFormat::kCsv, OptionsAt(site, 1), "none", site.Literal(2).text()));
   auto options = std::make_shared<TextWriteOptions>(std::move(made));
   const DataType type = site.ArgumentType(0);
   FLEUVE_ASSIGN(std::shared_ptr<const types::TimeZone> zone, types::TimeZone::Find(site.Literal(2).text()));

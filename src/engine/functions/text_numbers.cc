@@ -1,5 +1,3 @@
-#include "engine/functions/text_numbers_internal.h"
-
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -7,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "engine/functions/rows_internal.h"
+#include "engine/functions/text_numbers_internal.h"
 
 namespace fleuve::engine {
 

@@ -1,7 +1,8 @@
 #pragma once
 
 /// \file
-/// Steps over UTF-8 that cope with any bytes: a byte that starts nothing counts as one character, as in Spark's strings.
+/// Steps over UTF-8 that cope with any bytes: a byte that starts nothing counts as one character, as in Spark's
+/// strings.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,6 @@
-#include "engine/functions/value_text_internal.h"
-
 #include "base/json.h"
 #include "engine/functions/rows_internal.h"
+#include "engine/functions/value_text_internal.h"
 #include "plan/expr.h"
 
 namespace fleuve::engine {
@@ -13,8 +12,7 @@ namespace {
 
 template <typename T>
 auto At(const duckdb::RecursiveUnifiedVectorFormat& format, duckdb::idx_t index) {
-  return Physical<T>::Read(
-      duckdb::UnifiedVectorFormat::GetData<typename Physical<T>::Type>(format.unified)[index]);
+  return Physical<T>::Read(duckdb::UnifiedVectorFormat::GetData<typename Physical<T>::Type>(format.unified)[index]);
 }
 
 Int128 DecimalAt(const duckdb::RecursiveUnifiedVectorFormat& format, duckdb::idx_t index, int precision) {

@@ -19,7 +19,7 @@ namespace fleuve::engine {
 enum class VariantKind {
   kNull,
   kBoolean,
-  kLong,       ///< every integer
+  kLong,  ///< every integer
   kDouble,
   kFloat,
   kDecimal,

@@ -198,8 +198,9 @@ VariantKind VariantView::kind() const {
     case kLongString:
       return VariantKind::kString;
     default:
-      ThrowRowError(Error(ErrorKind::kUnsupported, "UNKNOWN_PRIMITIVE_TYPE_IN_VARIANT",
-                          "Unknown primitive type with id " + std::to_string(first >> 2) + " was found in a variant value."));
+      ThrowRowError(
+          Error(ErrorKind::kUnsupported, "UNKNOWN_PRIMITIVE_TYPE_IN_VARIANT",
+                "Unknown primitive type with id " + std::to_string(first >> 2) + " was found in a variant value."));
   }
 }
 
@@ -360,7 +361,8 @@ void VariantView::AppendJson(std::string& out, const types::TimeZone& zone) cons
     case VariantKind::kDouble:
     case VariantKind::kFloat: {
       const double value = real();
-      const std::string text = kind() == VariantKind::kFloat ? JavaFloatToString(static_cast<float>(value)) : JavaDoubleToString(value);
+      const std::string text =
+          kind() == VariantKind::kFloat ? JavaFloatToString(static_cast<float>(value)) : JavaDoubleToString(value);
       out += std::isfinite(value) ? text : "\"" + text + "\"";
       return;
     }
@@ -381,8 +383,8 @@ void VariantView::AppendJson(std::string& out, const types::TimeZone& zone) cons
     case VariantKind::kTimestamp: {
       const std::int64_t offset = zone.OffsetSecondsAtUtc(integer());
       char text[16];
-      std::snprintf(text, sizeof(text), "%c%02d:%02d", offset < 0 ? '-' : '+', static_cast<int>(std::abs(offset) / 3600),
-                    static_cast<int>(std::abs(offset) / 60 % 60));
+      std::snprintf(text, sizeof(text), "%c%02d:%02d", offset < 0 ? '-' : '+',
+                    static_cast<int>(std::abs(offset) / 3600), static_cast<int>(std::abs(offset) / 60 % 60));
       out += "\"" + types::TimestampNtzToString(zone.UtcToLocal(integer())) + text + "\"";
       return;
     }
@@ -433,7 +435,7 @@ Shape Merge(const Shape& a, const Shape& b) {
       return a;
     }
     const auto decimal = [](const DataType& t) {
-      return t.Is(TypeKind::kLong) ? std::optional<DataType>(DataType::Decimal(20, 0))
+      return t.Is(TypeKind::kLong)      ? std::optional<DataType>(DataType::Decimal(20, 0))
              : t.Is(TypeKind::kDecimal) ? std::optional<DataType>(t)
                                         : std::nullopt;
     };
@@ -558,7 +560,9 @@ class VariantBuilder {
     std::string value;
   };
 
-  static std::size_t SizeFor(std::uint64_t most) { return most <= 0xFF ? 1 : most <= 0xFFFF ? 2 : most <= 0xFFFFFF ? 3 : 4; }
+  static std::size_t SizeFor(std::uint64_t most) {
+    return most <= 0xFF ? 1 : most <= 0xFFFF ? 2 : most <= 0xFFFFFF ? 3 : 4;
+  }
   static void Put(std::string& out, std::uint64_t value, std::size_t bytes) {
     for (std::size_t i = 0; i < bytes; ++i) {
       out.push_back(static_cast<char>(value >> (8 * i)));
@@ -640,7 +644,8 @@ class VariantBuilder {
     const bool large = members.size() > 255;
     const std::size_t id_size = SizeFor(most_id);
     const std::size_t offset_size = SizeFor(bytes);
-    out.push_back(static_cast<char>((((large ? 16 : 0) | ((id_size - 1) << 2) | (offset_size - 1)) << 2) | kObjectBasic));
+    out.push_back(
+        static_cast<char>((((large ? 16 : 0) | ((id_size - 1) << 2) | (offset_size - 1)) << 2) | kObjectBasic));
     Put(out, members.size(), large ? 4 : 1);
     for (const Member& member : members) {
       Put(out, member.id, id_size);
@@ -821,8 +826,7 @@ class VariantWriter : private VariantBuilder {
 
 template <typename T>
 auto At(const duckdb::RecursiveUnifiedVectorFormat& format, duckdb::idx_t index) {
-  return Physical<T>::Read(
-      duckdb::UnifiedVectorFormat::GetData<typename Physical<T>::Type>(format.unified)[index]);
+  return Physical<T>::Read(duckdb::UnifiedVectorFormat::GetData<typename Physical<T>::Type>(format.unified)[index]);
 }
 
 /// Values of Spark types as variants.
@@ -868,11 +872,10 @@ class ValueEncoder : private VariantBuilder {
       case TypeKind::kDouble:
         return AppendReal(At<double>(format, index), out);
       case TypeKind::kDecimal:
-        return AppendDecimal(WithDecimalCarrier(type.precision(),
-                                                [&](auto zero) -> types::Int128 {
-                                                  return At<decltype(zero)>(format, index);
-                                                }),
-                             type.scale(), out);
+        return AppendDecimal(
+            WithDecimalCarrier(type.precision(),
+                               [&](auto zero) -> types::Int128 { return At<decltype(zero)>(format, index); }),
+            type.scale(), out);
       case TypeKind::kDate:
         return plain(kPrimitiveDate, static_cast<std::uint64_t>(std::int64_t{At<std::int32_t>(format, index)}), 4);
       case TypeKind::kTimestamp:
@@ -951,13 +954,14 @@ std::optional<VariantBytes> VariantFromJson(std::string_view json) {
 
 std::optional<VariantView> FollowVariantPath(const VariantView& root, std::string_view path) {
   const auto invalid = [&]() {
-    ThrowRowError(Error(ErrorKind::kInvalidArgument, "INVALID_VARIANT_GET_PATH",
-                        "The path `" + std::string(path) +
-                            "` is not a valid variant extraction path in `variant_get`. A valid path should start with `$` "
-                            "and is followed by zero or more segments like `[123]`, `.name`, `['name']`, or `[\"name\"]`.")
-                      .With("path", std::string(path))
-                      .With("functionName", "`variant_get`")
-                      .Family(ErrorFamily::kRuntime));
+    ThrowRowError(
+        Error(ErrorKind::kInvalidArgument, "INVALID_VARIANT_GET_PATH",
+              "The path `" + std::string(path) +
+                  "` is not a valid variant extraction path in `variant_get`. A valid path should start with `$` "
+                  "and is followed by zero or more segments like `[123]`, `.name`, `['name']`, or `[\"name\"]`.")
+            .With("path", std::string(path))
+            .With("functionName", "`variant_get`")
+            .Family(ErrorFamily::kRuntime));
   };
   if (path.empty() || path[0] != '$') {
     invalid();
@@ -993,7 +997,7 @@ std::optional<VariantView> FollowVariantPath(const VariantView& root, std::strin
       invalid();
     }
     at = at && at->kind() == VariantKind::kArray && index < at->size() ? std::optional<VariantView>(at->child(index))
-                                                                      : std::nullopt;
+                                                                       : std::nullopt;
     i = static_cast<std::size_t>(parsed.ptr - path.data()) + 1;
   }
   return at;

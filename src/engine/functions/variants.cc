@@ -235,7 +235,10 @@ void PutVariant(Vector& result, idx_t row, std::string_view value, std::string_v
 [[noreturn]] void ThrowMalformedJson(std::string_view json, const std::shared_ptr<const QueryContext>& context) {
   Error error(ErrorKind::kInvalidArgument, "MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION",
               "Malformed records are detected in record parsing: " + std::string(json) + ". Parse Mode: FAILFAST.");
-  error = std::move(error).With("badRecord", std::string(json)).With("failFastMode", "FAILFAST").Family(ErrorFamily::kSpark);
+  error = std::move(error)
+              .With("badRecord", std::string(json))
+              .With("failFastMode", "FAILFAST")
+              .Family(ErrorFamily::kSpark);
   ThrowRowError(context ? std::move(error).At(*context) : std::move(error));
 }
 
@@ -329,7 +332,8 @@ Result<Kernel> MakeIsNull(const ScalarSite&) {
 
 template <bool kSchema>
 Result<Kernel> MakeText(const ScalarSite& site) {
-  FLEUVE_ASSIGN(std::shared_ptr<const types::TimeZone> zone, types::TimeZone::Find(site.Literal(site.size() - 1).text()));
+  FLEUVE_ASSIGN(std::shared_ptr<const types::TimeZone> zone,
+                types::TimeZone::Find(site.Literal(site.size() - 1).text()));
   return Kernel([zone](DataChunk& args, Vector& result) {
     VariantColumn variants(args.data[0], args.size());
     result.SetVectorType(VectorType::FLAT_VECTOR);
@@ -388,7 +392,8 @@ Result<Kernel> MakeExplode(const ScalarSite&) {
 
 }  // namespace
 
-std::optional<duckdb::Value> VariantToValue(const VariantView& view, const DataType& type, const types::TimeZone& zone) {
+std::optional<duckdb::Value> VariantToValue(const VariantView& view, const DataType& type,
+                                            const types::TimeZone& zone) {
   const VariantKind kind = view.kind();
   if (type.Is(TypeKind::kVariant)) {
     return duckdb::Value::STRUCT({{"f0", duckdb::Value::BLOB_RAW(std::string(view.bytes()))},

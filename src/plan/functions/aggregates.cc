@@ -149,7 +149,8 @@ Result<ExprPtr> BuildFirst(Call& call) {
   if (call.size() == 2) {
     const Value* literal = call.LiteralOf(1);
     if (literal == nullptr || !call.type(1).Is(TypeKind::kBoolean)) {
-      return call.Mismatch("NON_FOLDABLE_INPUT", "the input `ignoreNulls` should be a foldable \"BOOLEAN\" expression.");
+      return call.Mismatch("NON_FOLDABLE_INPUT",
+                           "the input `ignoreNulls` should be a foldable \"BOOLEAN\" expression.");
     }
     ignore = ignore || (!literal->is_null() && literal->boolean());
     call.args.pop_back();
@@ -212,8 +213,9 @@ Result<ExprPtr> BuildMode(Call& call) {
     call.args = {call.source.within_group[0].expr};
     const SortKey& key = call.source.within_group[0];
     call.Hidden(Value(key.ascending ? 1 : 2), DataType::Int());
-    ExprPtr made = call.Aggregate("spark_mode", call.type(0), true, "mode() WITHIN GROUP (ORDER BY " +
-                                                                        key.expr->display + (key.ascending ? ")" : " DESC)"));
+    ExprPtr made =
+        call.Aggregate("spark_mode", call.type(0), true,
+                       "mode() WITHIN GROUP (ORDER BY " + key.expr->display + (key.ascending ? ")" : " DESC)"));
     auto copy = std::make_shared<Expr>(*made);
     copy->order_by.clear();
     return copy;
@@ -277,8 +279,7 @@ Result<ExprPtr> BuildApproxCountDistinct(Call& call) {
   if (call.size() == 2) {
     const Value* literal = call.LiteralOf(1);
     if (literal == nullptr || literal->is_null()) {
-      return call.Mismatch("NON_FOLDABLE_INPUT",
-                           "the input `relativeSD` should be a foldable \"DOUBLE\" expression.");
+      return call.Mismatch("NON_FOLDABLE_INPUT", "the input `relativeSD` should be a foldable \"DOUBLE\" expression.");
     }
     if (call.type(1).Is(TypeKind::kDecimal)) {
       double scale = 1;

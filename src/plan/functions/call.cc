@@ -77,8 +77,8 @@ Result<void> Call::To(std::size_t i, const DataType& type) {
     return Unexpected(i, type.Sql());
   }
   const DataType& from = args[i]->type;
-  if (from.kind() == type.kind() && (type.IsString() || type.Is(TypeKind::kDayTimeInterval) ||
-                                     type.Is(TypeKind::kYearMonthInterval))) {
+  if (from.kind() == type.kind() &&
+      (type.IsString() || type.Is(TypeKind::kDayTimeInterval) || type.Is(TypeKind::kYearMonthInterval))) {
     return {};
   }
   if (!CanImplicitlyCast(from, type, config)) {
@@ -173,7 +173,8 @@ Result<DataType> Call::ToCommon(const std::vector<std::size_t>& which) {
     for (const DataType& t : all) {
       types += (types.empty() ? "\"" : ", \"") + t.Sql() + "\"";
     }
-    return Mismatch("DATA_DIFF_TYPES", "Input to `" + name + "` should all be the same type, but it's [" + types + "].");
+    return Mismatch("DATA_DIFF_TYPES",
+                    "Input to `" + name + "` should all be the same type, but it's [" + types + "].");
   }
   for (std::size_t i : which) {
     FLEUVE_TRY(Cast(i, *type));
@@ -345,7 +346,8 @@ std::string Counts(int from, int to) {
 Error LambdaRefused(const Call& call) {
   return Error(ErrorKind::kInvalidArgument, "INVALID_LAMBDA_FUNCTION_CALL.NON_HIGHER_ORDER_FUNCTION",
                "Invalid lambda function call. A lambda function should only be used in a higher order function. "
-               "However, its class is `" + call.name + "`, which is not a higher order function.")
+               "However, its class is `" +
+                   call.name + "`, which is not a higher order function.")
       .With("class", "`" + call.name + "`");
 }
 

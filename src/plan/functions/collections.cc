@@ -91,8 +91,10 @@ Result<DataType> ArrayAndValue(Call& call, std::size_t array, std::size_t value,
   if (!common) {
     return call
         .Mismatch("ARRAY_FUNCTION_DIFF_TYPES",
-                  "Input to `" + call.name + "` should have been \"ARRAY\" followed by a value with same element type, but "
-                  "it's [\"" + call.type(array).Sql() + "\", \"" + call.type(value).Sql() + "\"].")
+                  "Input to `" + call.name +
+                      "` should have been \"ARRAY\" followed by a value with same element type, but "
+                      "it's [\"" +
+                      call.type(array).Sql() + "\", \"" + call.type(value).Sql() + "\"].")
         .With("functionName", "`" + call.name + "`")
         .With("leftType", "\"" + call.type(array).Sql() + "\"")
         .With("rightType", "\"" + call.type(value).Sql() + "\"");
@@ -115,8 +117,8 @@ Result<DataType> TwoArrays(Call& call) {
   if (!common) {
     return call.Mismatch("BINARY_ARRAY_DIFF_TYPES",
                          "Input to function `" + call.name +
-                             "` should have been two \"ARRAY\" with same element type, but it's [\"" + call.type(0).Sql() +
-                             "\", \"" + call.type(1).Sql() + "\"].");
+                             "` should have been two \"ARRAY\" with same element type, but it's [\"" +
+                             call.type(0).Sql() + "\", \"" + call.type(1).Sql() + "\"].");
   }
   FLEUVE_TRY(call.Cast(0, DataType::Array(*common, call.type(0).contains_null())));
   FLEUVE_TRY(call.Cast(1, DataType::Array(*common, call.type(1).contains_null())));
@@ -225,7 +227,8 @@ Result<ExprPtr> BuildJoin(Call& call) {
 
 Result<ExprPtr> BuildRepeat(Call& call) {
   FLEUVE_TRY(call.To(1, DataType::Int()));
-  return call.Make("spark_array_repeat", DataType::Array(call.type(0), call.args[0]->nullable), call.args[1]->nullable, true);
+  return call.Make("spark_array_repeat", DataType::Array(call.type(0), call.args[0]->nullable), call.args[1]->nullable,
+                   true);
 }
 
 std::string ZipName(const ExprPtr& argument, std::size_t i, const std::string& alias) {
@@ -277,10 +280,11 @@ Result<ExprPtr> BuildSequence(Call& call) {
   if (is_time(type) || is_time(call.type(1))) {
     const auto common = WiderType(call.type(0), call.type(1), call.config);
     if (!common || !is_time(*common)) {
-      return call.Mismatch("SEQUENCE_WRONG_INPUT_TYPES",
-                           "`sequence` uses the wrong parameter type. The parameter type must conform to: 1. The start and "
-                           "stop expressions must resolve to the same type. 2. For dates and timestamps the step "
-                           "expression must be an interval.");
+      return call.Mismatch(
+          "SEQUENCE_WRONG_INPUT_TYPES",
+          "`sequence` uses the wrong parameter type. The parameter type must conform to: 1. The start and "
+          "stop expressions must resolve to the same type. 2. For dates and timestamps the step "
+          "expression must be an interval.");
     }
     type = *common;
     FLEUVE_TRY(call.Cast(0, type));
@@ -303,7 +307,8 @@ Result<ExprPtr> BuildSequence(Call& call) {
       call.Hidden(Value(false), DataType::Boolean());
     }
     call.Hidden(Value(call.config.session_zone), DataType::String());
-    return Shown(call, call.Make("spark_sequence_time", DataType::Array(type, false), call.AnyNullable(), true), display);
+    return Shown(call, call.Make("spark_sequence_time", DataType::Array(type, false), call.AnyNullable(), true),
+                 display);
   }
   for (std::size_t i = 0; i < call.size(); ++i) {
     if (call.type(i).IsString()) {
@@ -367,13 +372,15 @@ Result<ExprPtr> BuildElementAt(Call& call) {
   const std::string display = call.Display();
   if (call.type(0).Is(TypeKind::kMap)) {
     const DataType map = call.type(0);
-    const auto common = map.key().EqualsIgnoringNullability(call.type(1)) ? std::optional<DataType>(map.key())
-                                                                         : WiderType(map.key(), call.type(1), call.config);
+    const auto common = map.key().EqualsIgnoringNullability(call.type(1))
+                            ? std::optional<DataType>(map.key())
+                            : WiderType(map.key(), call.type(1), call.config);
     if (!common) {
-      return call.Mismatch("MAP_FUNCTION_DIFF_TYPES", "Input to `" + call.name +
-                                                          "` should have been \"MAP\" followed by a value with same key "
-                                                          "type, but it's [\"" + map.Sql() + "\", \"" +
-                                                          call.type(1).Sql() + "\"].");
+      return call.Mismatch("MAP_FUNCTION_DIFF_TYPES",
+                           "Input to `" + call.name +
+                               "` should have been \"MAP\" followed by a value with same key "
+                               "type, but it's [\"" +
+                               map.Sql() + "\", \"" + call.type(1).Sql() + "\"].");
     }
     FLEUVE_TRY(call.Cast(0, DataType::Map(*common, map.value(), map.contains_null())));
     FLEUVE_TRY(call.Cast(1, *common));
@@ -442,12 +449,15 @@ Result<ExprPtr> BuildMapContainsKey(Call& call) {
     return call.Mismatch("NULL_TYPE", "Null typed values cannot be used as arguments of `map_contains_key`.");
   }
   const DataType map = call.type(0);
-  const auto common = map.key().EqualsIgnoringNullability(call.type(1)) ? std::optional<DataType>(map.key())
-                                                                       : WiderType(map.key(), call.type(1), call.config);
+  const auto common = map.key().EqualsIgnoringNullability(call.type(1))
+                          ? std::optional<DataType>(map.key())
+                          : WiderType(map.key(), call.type(1), call.config);
   if (!common) {
-    return call.Mismatch("MAP_FUNCTION_DIFF_TYPES",
-                         "Input to `map_contains_key` should have been \"MAP\" followed by a value with same key type, but "
-                         "it's [\"" + map.Sql() + "\", \"" + call.type(1).Sql() + "\"].");
+    return call.Mismatch(
+        "MAP_FUNCTION_DIFF_TYPES",
+        "Input to `map_contains_key` should have been \"MAP\" followed by a value with same key type, but "
+        "it's [\"" +
+            map.Sql() + "\", \"" + call.type(1).Sql() + "\"].");
   }
   FLEUVE_TRY(call.Cast(0, DataType::Map(*common, map.value(), map.contains_null())));
   FLEUVE_TRY(call.Cast(1, *common));
@@ -465,8 +475,8 @@ Result<ExprPtr> BuildMapConcat(Call& call) {
   bool nulls = false;
   for (std::size_t i = 0; i < call.size(); ++i) {
     if (!call.type(i).Is(TypeKind::kMap) && !call.type(i).Is(TypeKind::kVoid)) {
-      return call.Mismatch("MAP_CONCAT_DIFF_TYPES", "The `map_concat` should all be of type map, but it's [\"" +
-                                                        call.type(i).Sql() + "\"].");
+      return call.Mismatch("MAP_CONCAT_DIFF_TYPES",
+                           "The `map_concat` should all be of type map, but it's [\"" + call.type(i).Sql() + "\"].");
     }
     nulls = nulls || call.type(i).contains_null();
   }

@@ -108,8 +108,8 @@ Result<ExprPtr> BuildExtreme(Call& call) {
     for (const DataType& t : all) {
       types += (types.empty() ? "\"" : ", \"") + t.Sql() + "\"";
     }
-    return call.Mismatch("DATA_DIFF_TYPES", "Input to `" + call.name + "` should all be the same type, but it's [" +
-                                                types + "].");
+    return call.Mismatch("DATA_DIFF_TYPES",
+                         "Input to `" + call.name + "` should all be the same type, but it's [" + types + "].");
   }
   FLEUVE_ASSIGN(DataType type, call.ToCommon(0, call.size()));
   bool nullable = true;

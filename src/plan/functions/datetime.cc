@@ -182,8 +182,8 @@ Result<ExprPtr> BuildDayName(Call& call) {
 
 /// extract(field, source), date_part.
 Result<ExprPtr> BuildExtract(Call& call) {
-  std::string display = call.name == "extract" ? "extract(" + call.shown[0] + " FROM " + call.shown[1] + ")"
-                                               : call.Display();
+  std::string display =
+      call.name == "extract" ? "extract(" + call.shown[0] + " FROM " + call.shown[1] + ")" : call.Display();
   const Value* literal = call.LiteralOf(0);
   if (literal == nullptr || (!literal->is_null() && !call.type(0).IsString())) {
     return call.Mismatch("NON_FOLDABLE_INPUT", "the input `field` should be a foldable \"STRING\" expression.");
@@ -287,11 +287,10 @@ Result<void> ToDays(Call& call, std::size_t i) {
 
 Result<std::string> Unit(const Call& call, bool difference) {
   const Value* literal = call.LiteralOf(0);
-  static constexpr std::array<const char*, 10> kUnits = {"YEAR", "QUARTER", "MONTH",       "WEEK",       "DAY",
+  static constexpr std::array<const char*, 10> kUnits = {"YEAR", "QUARTER", "MONTH",  "WEEK",        "DAY",
                                                          "HOUR", "MINUTE",  "SECOND", "MILLISECOND", "MICROSECOND"};
-  std::string unit = literal != nullptr && !literal->is_null() && call.type(0).IsString()
-                         ? AsciiUpper(literal->text())
-                         : std::string();
+  std::string unit = literal != nullptr && !literal->is_null() && call.type(0).IsString() ? AsciiUpper(literal->text())
+                                                                                          : std::string();
   if (unit == "DAYOFYEAR" && !difference) {
     unit = "DAY";
   }
@@ -300,10 +299,13 @@ Result<std::string> Unit(const Call& call, bool difference) {
       return unit;
     }
   }
-  return Error(ErrorKind::kInvalidArgument, "INVALID_PARAMETER_VALUE.DATETIME_UNIT",
-               "The value of parameter(s) `unit` in `" + call.name + "` is invalid: expects one of the units without "
-               "quotes YEAR, QUARTER, MONTH, WEEK, DAY, DAYOFYEAR, HOUR, MINUTE, SECOND, MILLISECOND, MICROSECOND, but "
-               "got '" + call.shown[0] + "'.");
+  return Error(
+      ErrorKind::kInvalidArgument, "INVALID_PARAMETER_VALUE.DATETIME_UNIT",
+      "The value of parameter(s) `unit` in `" + call.name +
+          "` is invalid: expects one of the units without "
+          "quotes YEAR, QUARTER, MONTH, WEEK, DAY, DAYOFYEAR, HOUR, MINUTE, SECOND, MILLISECOND, MICROSECOND, but "
+          "got '" +
+          call.shown[0] + "'.");
 }
 
 Result<ExprPtr> BuildTimestampAdd(Call& call) {
@@ -371,8 +373,7 @@ ExprPtr ParseWith(const Call& call, const ExprPtr& text, const ExprPtr& pattern,
   return MakeCall(name,
                   {text, pattern, MakeLiteral(Value(call.config.session_zone), DataType::String()),
                    MakeLiteral(Value(is_try), DataType::Boolean())},
-                  ntz ? DataType::TimestampNtz() : DataType::Timestamp(),
-                  true, true);
+                  ntz ? DataType::TimestampNtz() : DataType::Timestamp(), true, true);
 }
 
 Result<ExprPtr> BuildToTimestamp(Call& call) {
@@ -557,14 +558,15 @@ Result<ExprPtr> BuildWindowTime(Call& call) {
   return Shown(MakeCall("spark_window_time", {end}, end->type, end->nullable), call.Display());
 }
 
-/// A mark that the analyzer makes into a column below: it drops rows without a time and multiplies those of sliding windows.
+/// A mark that the analyzer makes into a column below: it drops rows without a time and multiplies those of sliding
+/// windows.
 Result<ExprPtr> BuildWindow(Call& call) {
   FLEUVE_ASSIGN(TimeWindowSpec spec, AnalyzeTimeWindow(call.source));
   return MakeTimeWindow(spec, -1);
 }
 
-/// session_window(time, gap): the session of one row; rows of a group are merged by the analyzer or the stream. A gap that
-/// is not positive drops the row.
+/// session_window(time, gap): the session of one row; rows of a group are merged by the analyzer or the stream. A gap
+/// that is not positive drops the row.
 Result<ExprPtr> BuildSessionWindow(Call& call) {
   const DataType type = call.type(0);
   if (!type.Is(TypeKind::kTimestamp) && !type.Is(TypeKind::kTimestampNtz)) {
@@ -581,8 +583,8 @@ Result<ExprPtr> BuildSessionWindow(Call& call) {
       }
       call.args[1] = MakeLiteral(Value(interval), DataType::Of(TypeKind::kCalendarInterval));
     } else {
-      FLEUVE_ASSIGN(call.args[1], MakeCast(call.args[1], DataType::Of(TypeKind::kCalendarInterval), CastMode::kAnsi,
-                                           call.config));
+      FLEUVE_ASSIGN(call.args[1],
+                    MakeCast(call.args[1], DataType::Of(TypeKind::kCalendarInterval), CastMode::kAnsi, call.config));
       fails = true;
     }
   } else if (!call.type(1).Is(TypeKind::kDayTimeInterval) && !call.type(1).Is(TypeKind::kCalendarInterval)) {

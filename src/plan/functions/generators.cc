@@ -61,8 +61,9 @@ Result<GeneratorResult> BuildStack(Call& call) {
   result.spec.function = "stack";
   const types::Value* rows = call.LiteralOf(0);
   if (rows == nullptr || !call.type(0).IsIntegral()) {
-    return call.Mismatch("NON_FOLDABLE_INPUT", "the input `n` should be a foldable \"INT\" expression; however, got \"" +
-                                                   call.shown[0] + "\".");
+    return call.Mismatch(
+        "NON_FOLDABLE_INPUT",
+        "the input `n` should be a foldable \"INT\" expression; however, got \"" + call.shown[0] + "\".");
   }
   if (rows->is_null() || rows->integer() <= 0) {
     return call.Mismatch("VALUE_OUT_OF_RANGE", "The `n` must be between (0, 2147483647].");
@@ -79,8 +80,8 @@ Result<GeneratorResult> BuildStack(Call& call) {
         type = call.type(i);
       } else if (!call.type(i).Is(TypeKind::kVoid) && !call.type(i).EqualsIgnoringNullability(type)) {
         return call.Mismatch("STACK_COLUMN_DIFF_TYPES", "The data type of the column (" + std::to_string(column) +
-                                                            ") do not have the same type: \"" + type.Sql() + "\" <> \"" +
-                                                            call.type(i).Sql() + "\".");
+                                                            ") do not have the same type: \"" + type.Sql() +
+                                                            "\" <> \"" + call.type(i).Sql() + "\".");
       }
       nullable = nullable || call.args[i]->nullable;
     }

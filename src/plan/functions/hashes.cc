@@ -29,8 +29,8 @@ bool HasMap(const DataType& type) {
 Result<ExprPtr> BuildHash(Call& call) {
   for (std::size_t i = 0; i < call.size(); ++i) {
     if (HasMap(call.type(i)) && !call.Conf("spark.sql.legacy.allowHashOnMapType", false)) {
-      return call.Mismatch("HASH_MAP_TYPE", "Input to the function `" + call.name +
-                                                "` cannot contain elements of the \"MAP\" type.");
+      return call.Mismatch("HASH_MAP_TYPE",
+                           "Input to the function `" + call.name + "` cannot contain elements of the \"MAP\" type.");
     }
   }
   bool wide = call.name == "xxhash64";
@@ -47,12 +47,8 @@ Result<ExprPtr> BuildSha2(Call& call) {
 
 const Table& HashFunctions() {
   static const Table table = {
-      Scalar("hash", 1, -1, BuildHash),
-      Scalar("xxhash64", 1, -1, BuildHash),
-      Scalar("sha2", 2, 2, BuildSha2),
-      Simple("md5", "spark_md5", "x>s"),
-      Simple("sha", "spark_sha1", "x>s"),
-      Simple("sha1", "spark_sha1", "x>s"),
+      Scalar("hash", 1, -1, BuildHash),      Scalar("xxhash64", 1, -1, BuildHash), Scalar("sha2", 2, 2, BuildSha2),
+      Simple("md5", "spark_md5", "x>s"),     Simple("sha", "spark_sha1", "x>s"),   Simple("sha1", "spark_sha1", "x>s"),
       Simple("crc32", "spark_crc32", "x>l"),
   };
   return table;

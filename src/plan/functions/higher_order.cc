@@ -22,7 +22,8 @@ Attribute Parameter(const char* name, DataType type, bool nullable) {
 /// Binds the lambda at `i` and puts it into the arguments; gives its body.
 Result<ExprPtr> Bind(Call& call, std::size_t i, const std::vector<Attribute>& parameters) {
   if (i >= call.source.arguments.size() || call.source.arguments[i] != nullptr || !call.source.bind_lambda) {
-    return call.Mismatch("UNEXPECTED_INPUT_TYPE", "A lambda function is required as argument " + std::to_string(i + 1) + ".");
+    return call.Mismatch("UNEXPECTED_INPUT_TYPE",
+                         "A lambda function is required as argument " + std::to_string(i + 1) + ".");
   }
   FLEUVE_ASSIGN(ExprPtr lambda, call.source.bind_lambda(i, parameters));
   call.args[i] = lambda;
@@ -73,8 +74,8 @@ Result<void> NeedBoolean(Call& call, std::size_t i, const ExprPtr& body) {
     return {};
   }
   return call
-      .Mismatch("UNEXPECTED_INPUT_TYPE", "The second parameter requires the \"BOOLEAN\" type, however \"" + call.shown[i] +
-                                             "\" has the type \"" + body->type.Sql() + "\".")
+      .Mismatch("UNEXPECTED_INPUT_TYPE", "The second parameter requires the \"BOOLEAN\" type, however \"" +
+                                             call.shown[i] + "\" has the type \"" + body->type.Sql() + "\".")
       .With("requiredType", "\"BOOLEAN\"")
       .With("inputType", "\"" + body->type.Sql() + "\"");
 }
@@ -174,8 +175,9 @@ Result<ExprPtr> BuildAggregate(Call& call) {
 Result<ExprPtr> BuildZipWith(Call& call) {
   FLEUVE_TRY(NeedArray(call, 0));
   FLEUVE_TRY(NeedArray(call, 1));
-  FLEUVE_ASSIGN(const ExprPtr body, Bind(call, 2, {Parameter("x", call.type(0).element(), true),
-                                                   Parameter("y", call.type(1).element(), true)}));
+  FLEUVE_ASSIGN(
+      const ExprPtr body,
+      Bind(call, 2, {Parameter("x", call.type(0).element(), true), Parameter("y", call.type(1).element(), true)}));
   return Finish(call, "spark_zip_with", DataType::Array(body->type, body->nullable),
                 call.args[0]->nullable || call.args[1]->nullable);
 }
@@ -229,16 +231,18 @@ Result<ExprPtr> BuildMapZipWith(Call& call) {
   const DataType a = call.type(0);
   const DataType b = call.type(1);
   const auto key = a.key().EqualsIgnoringNullability(b.key()) ? std::optional<DataType>(a.key())
-                                                             : WiderType(a.key(), b.key(), call.config);
+                                                              : WiderType(a.key(), b.key(), call.config);
   if (!key) {
-    return call.Mismatch("MAP_ZIP_WITH_DIFF_TYPES", "Input to the `map_zip_with` should have been two \"MAP\" with same key "
-                                                    "type, but it's [\"" + a.key().Sql() + "\", \"" + b.key().Sql() +
-                                                    "\"].");
+    return call.Mismatch("MAP_ZIP_WITH_DIFF_TYPES",
+                         "Input to the `map_zip_with` should have been two \"MAP\" with same key "
+                         "type, but it's [\"" +
+                             a.key().Sql() + "\", \"" + b.key().Sql() + "\"].");
   }
   FLEUVE_TRY(call.Cast(0, DataType::Map(*key, a.value(), a.contains_null())));
   FLEUVE_TRY(call.Cast(1, DataType::Map(*key, b.value(), b.contains_null())));
-  FLEUVE_ASSIGN(const ExprPtr body, Bind(call, 2, {Parameter("k", *key, false), Parameter("x", a.value(), true),
-                                                   Parameter("y", b.value(), true)}));
+  FLEUVE_ASSIGN(
+      const ExprPtr body,
+      Bind(call, 2, {Parameter("k", *key, false), Parameter("x", a.value(), true), Parameter("y", b.value(), true)}));
   return Finish(call, "spark_map_zip_with", DataType::Map(*key, body->type, body->nullable),
                 call.args[0]->nullable || call.args[1]->nullable);
 }
@@ -259,11 +263,11 @@ Result<ExprPtr> BuildArraySort(Call& call) {
         "namedlambdavariable()), 1, 0)))))))))), namedlambdavariable(), namedlambdavariable())");
     return call.Make("spark_array_sort", call.type(0), call.args[0]->nullable);
   }
-  FLEUVE_ASSIGN(const ExprPtr body,
-                Bind(call, 1, {Element(call.type(0), "left"), Element(call.type(0), "right")}));
+  FLEUVE_ASSIGN(const ExprPtr body, Bind(call, 1, {Element(call.type(0), "left"), Element(call.type(0), "right")}));
   if (!body->type.IsIntegral() && !body->type.Is(TypeKind::kVoid)) {
-    return call.Mismatch("UNEXPECTED_RETURN_TYPE", "The `array_sort` requires return \"INT\" type, but the actual is \"" +
-                                                       body->type.Sql() + "\" type.");
+    return call.Mismatch(
+        "UNEXPECTED_RETURN_TYPE",
+        "The `array_sort` requires return \"INT\" type, but the actual is \"" + body->type.Sql() + "\" type.");
   }
   FLEUVE_TRY(CastBody(call, 1, DataType::Int()));
   FLEUVE_ASSIGN(ExprPtr made, Finish(call, "spark_array_sort_by", call.type(0), call.args[0]->nullable));

@@ -27,8 +27,7 @@ Result<types::CalendarInterval> ParseIntervalText(std::string_view input) {
       text.remove_prefix(1);
     }
   };
-  if (text.substr(0, 8) == "interval" &&
-      (text.size() == 8 || std::isspace(static_cast<unsigned char>(text[8])) != 0)) {
+  if (text.substr(0, 8) == "interval" && (text.size() == 8 || std::isspace(static_cast<unsigned char>(text[8])) != 0)) {
     text.remove_prefix(8);
   }
   skip_space();

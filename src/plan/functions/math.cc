@@ -48,8 +48,7 @@ Result<ExprPtr> BuildRound(Call& call) {
 /// ceil, floor: to bigint, decimals stay decimals; with a scale the result is a decimal.
 Result<ExprPtr> BuildCeil(Call& call) {
   bool up = call.name != "floor";
-  std::string display =
-      (call.name == "ceil" ? "CEIL" : call.name == "floor" ? "FLOOR" : call.name) + call.Display("");
+  std::string display = (call.name == "ceil" ? "CEIL" : call.name == "floor" ? "FLOOR" : call.name) + call.Display("");
   if (call.size() == 2) {
     const Value* literal = call.LiteralOf(1);
     if (literal == nullptr || !call.type(1).IsIntegral() || literal->is_null()) {
@@ -190,8 +189,8 @@ Result<ExprPtr> BuildUniform(Call& call) {
     seed = literal->is_null() ? 0 : literal->integer();
     call.args.pop_back();
   }
-  ExprPtr random = MakeCall("spark_rand", {MakeLiteral(Value(seed), DataType::Long())}, DataType::Double(), false,
-                            false, false);
+  ExprPtr random =
+      MakeCall("spark_rand", {MakeLiteral(Value(seed), DataType::Long())}, DataType::Double(), false, false, false);
   FLEUVE_ASSIGN(ExprPtr low, MakeCast(call.args[0], DataType::Double(), call.config));
   FLEUVE_ASSIGN(ExprPtr high, MakeCast(call.args[1], DataType::Double(), call.config));
   ExprPtr span = MakeCall("spark_subtract", {high, low}, DataType::Double(), call.AnyNullable());

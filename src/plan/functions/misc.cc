@@ -42,9 +42,9 @@ Result<ExprPtr> BuildUuid(Call& call) {
     }
     seed = literal->integer();
   }
-  return Shown(MakeCall("spark_uuid", {MakeLiteral(Value(seed), DataType::Long())}, DataType::String(), false, false,
-                        false),
-               display);
+  return Shown(
+      MakeCall("spark_uuid", {MakeLiteral(Value(seed), DataType::Long())}, DataType::String(), false, false, false),
+      display);
 }
 
 Result<ExprPtr> BuildRowId(Call& call) {
@@ -54,8 +54,8 @@ Result<ExprPtr> BuildRowId(Call& call) {
 
 Result<ExprPtr> BuildPartitionId(Call& call) {
   // A result has one partition.
-  return Shown(MakeLiteral(Value(0), DataType::Int()), call.name == "spark_partition_id" ? "SPARK_PARTITION_ID()"
-                                                                                        : call.Display());
+  return Shown(MakeLiteral(Value(0), DataType::Int()),
+               call.name == "spark_partition_id" ? "SPARK_PARTITION_ID()" : call.Display());
 }
 
 Result<ExprPtr> BuildInputFile(Call& call) {

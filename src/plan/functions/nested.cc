@@ -48,9 +48,10 @@ Result<ExprPtr> BuildNamedStruct(Call& call) {
   for (std::size_t i = 0; i < call.size(); i += 2) {
     const Value* name = call.LiteralOf(i);
     if (name == nullptr || !call.type(i).IsString()) {
-      return call.Mismatch("CREATE_NAMED_STRUCT_WITHOUT_FOLDABLE_STRING",
-                           "Only foldable \"STRING\" expressions are allowed to appear at odd position, but they are [\"" +
-                               call.shown[i] + "\"].");
+      return call.Mismatch(
+          "CREATE_NAMED_STRUCT_WITHOUT_FOLDABLE_STRING",
+          "Only foldable \"STRING\" expressions are allowed to appear at odd position, but they are [\"" +
+              call.shown[i] + "\"].");
     }
     if (name->is_null()) {
       return call.Mismatch("UNEXPECTED_NULL", "The field name must not be null.");
@@ -131,12 +132,9 @@ Result<ExprPtr> BuildElement(Call& call) {
 
 const Table& NestedFunctions() {
   static const Table table = {
-      Scalar("struct", 0, -1, BuildStruct),
-      Scalar("named_struct", 0, -1, BuildNamedStruct),
-      Scalar("array", 0, -1, BuildArray),
-      Scalar("map", 0, -1, BuildMap),
-      Scalar("create_map", 0, -1, BuildMap),
-      Scalar("[]", 2, 2, BuildElement),
+      Scalar("struct", 0, -1, BuildStruct),  Scalar("named_struct", 0, -1, BuildNamedStruct),
+      Scalar("array", 0, -1, BuildArray),    Scalar("map", 0, -1, BuildMap),
+      Scalar("create_map", 0, -1, BuildMap), Scalar("[]", 2, 2, BuildElement),
   };
   return table;
 }

@@ -214,9 +214,9 @@ Result<ExprPtr> NumericOperation(Call& call, Op op) {
     can_go_wrong = !safe;
   }
   bool ansi = call.ansi() && !IsTry(call);
-  bool nullable = call.AnyNullable() || (!ansi && can_go_wrong && (division || type.Is(TypeKind::kDecimal) ||
-                                                                   IsTry(call))) ||
-                  division || type.Is(TypeKind::kDecimal);
+  bool nullable = call.AnyNullable() ||
+                  (!ansi && can_go_wrong && (division || type.Is(TypeKind::kDecimal) || IsTry(call))) || division ||
+                  type.Is(TypeKind::kDecimal);
   ExprPtr made = call.Make(std::string(NameOf(op)) + Suffix(call), type, nullable, ansi && can_go_wrong);
   return Shown(call, made, std::move(display));
 }
@@ -271,7 +271,8 @@ Result<ExprPtr> TimeOperation(Call& call, bool subtract) {
     if (subtract) {
       std::vector<ExprPtr> inner{args[1]};
       bool calendar = b.Is(TypeKind::kCalendarInterval);
-      ExprPtr negated = MakeCall(calendar ? "spark_calendar_negate" : "spark_negate", inner, b, args[1]->nullable, true);
+      ExprPtr negated =
+          MakeCall(calendar ? "spark_calendar_negate" : "spark_negate", inner, b, args[1]->nullable, true);
       // Subtraction must not overflow in the negation of the smallest interval: that row fails as Spark's does.
       args[1] = WithDisplay(negated, args[1]->display);
     }
@@ -377,8 +378,8 @@ Result<ExprPtr> ScaleInterval(Call& call, bool divide) {
   DataType result = interval.Is(TypeKind::kDayTimeInterval)     ? DataType::DayTimeInterval(0, 3)
                     : interval.Is(TypeKind::kYearMonthInterval) ? DataType::YearMonthInterval(0, 1)
                                                                 : interval;
-  std::string name = std::string(divide ? "spark_interval_divide" : "spark_interval_multiply") +
-                     (IsTry(call) ? "_try" : "");
+  std::string name =
+      std::string(divide ? "spark_interval_divide" : "spark_interval_multiply") + (IsTry(call) ? "_try" : "");
   return Shown(call, call.Make(name, result, call.AnyNullable() || IsTry(call), !IsTry(call)), display);
 }
 
@@ -415,7 +416,8 @@ Result<ExprPtr> BuildIntegralDivide(Call& call) {
     FLEUVE_TRY(call.Cast(1, DataType::Long()));
   }
   if (!(call.type(0).Is(TypeKind::kLong) || call.type(0).Is(TypeKind::kDecimal))) {
-    return call.type(0).kind() != call.type(1).kind() ? DiffTypes(call) : WrongOperand(call, "(\"BIGINT\" or \"DECIMAL\")");
+    return call.type(0).kind() != call.type(1).kind() ? DiffTypes(call)
+                                                      : WrongOperand(call, "(\"BIGINT\" or \"DECIMAL\")");
   }
   bool fails = call.ansi();
   return Shown(call, call.Make("spark_div" + ModeSuffix(call), DataType::Long(), true, fails), display);
@@ -493,7 +495,9 @@ Result<ExprPtr> BuildShift(Call& call) {
   std::string display = OperatorDisplay(call);
   FLEUVE_TRY(call.ToOneOf(0, {DataType::Int(), DataType::Long()}));
   FLEUVE_TRY(call.To(1, DataType::Int()));
-  const char* function = left ? "spark_shift_left" : unsigned_right ? "spark_shift_right_unsigned" : "spark_shift_right";
+  const char* function = left             ? "spark_shift_left"
+                         : unsigned_right ? "spark_shift_right_unsigned"
+                                          : "spark_shift_right";
   return Shown(call, call.Make(function, call.type(0)), display);
 }
 
@@ -568,8 +572,8 @@ Result<ExprPtr> Compare(Call& call, const char* function, std::string display) {
 
 Result<ExprPtr> BuildComparison(Call& call) {
   static const std::pair<const char*, const char*> kNames[] = {
-      {"=", "eq"}, {"==", "eq"}, {"<", "lt"}, {"<=", "le"}, {">", "gt"}, {">=", "ge"}, {"<=>", "eqnullsafe"},
-      {"equal_null", "eqnullsafe"}};
+      {"=", "eq"}, {"==", "eq"}, {"<", "lt"},           {"<=", "le"},
+      {">", "gt"}, {">=", "ge"}, {"<=>", "eqnullsafe"}, {"equal_null", "eqnullsafe"}};
   std::string display = OperatorDisplay(call);
   for (const auto& [symbol, function] : kNames) {
     if (call.name == symbol) {
@@ -661,16 +665,18 @@ Result<ExprPtr> BuildIn(Call& call) {
         types += (types.empty() ? "\"" : ", \"") + t.Sql() + "\"";
       }
       return Error(ErrorKind::kInvalidArgument, "DATATYPE_MISMATCH.DATA_DIFF_TYPES",
-                   "Cannot resolve \"" + display + "\" due to data type mismatch: Input to `in` should all be the same "
-                   "type, but it's [" + types + "].");
+                   "Cannot resolve \"" + display +
+                       "\" due to data type mismatch: Input to `in` should all be the same "
+                       "type, but it's [" +
+                       types + "].");
     }
     for (std::size_t i = 0; i < call.size(); ++i) {
       FLEUVE_TRY(call.Cast(i, *common));
     }
   }
   if (!Orderable(call.type(0))) {
-    return call.Mismatch("INVALID_ORDERING_TYPE", "The `in` does not support ordering on type \"" +
-                                                      call.type(0).Sql() + "\".");
+    return call.Mismatch("INVALID_ORDERING_TYPE",
+                         "The `in` does not support ordering on type \"" + call.type(0).Sql() + "\".");
   }
   if (call.size() == 1) {
     return Shown(call, MakeLiteral(types::Value(false), DataType::Boolean()), display);

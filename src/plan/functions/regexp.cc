@@ -100,8 +100,8 @@ Result<ExprPtr> BuildReplace(Call& call) {
   } else {
     FLEUVE_TRY(call.To(3, DataType::Int()));
   }
-  if (const Value* position = call.LiteralOf(3); position != nullptr && !position->is_null() &&
-                                                 position->integer() < 1) {
+  if (const Value* position = call.LiteralOf(3);
+      position != nullptr && !position->is_null() && position->integer() < 1) {
     return call.Mismatch("VALUE_OUT_OF_RANGE", "The position must be between (0, 2147483647] (current value = " +
                                                    std::to_string(position->integer()) + ").");
   }

@@ -57,7 +57,9 @@ class Call {
   std::string Display(std::string_view as) const;
   /// kCall of `function` over `args`, shown as `name(...)`.
   ExprPtr Make(std::string function, types::DataType type, bool nullable, bool can_fail = false) const;
-  ExprPtr Make(std::string function, types::DataType type) const { return Make(std::move(function), type, AnyNullable()); }
+  ExprPtr Make(std::string function, types::DataType type) const {
+    return Make(std::move(function), type, AnyNullable());
+  }
   /// kAggregate of `function` over `args`, with distinct, filter and order of the call, shown as Spark shows it.
   ExprPtr Aggregate(std::string function, types::DataType type, bool nullable) const;
   ExprPtr Aggregate(std::string function, types::DataType type, bool nullable, std::string display) const;
@@ -74,14 +76,14 @@ using Build = Result<ExprPtr> (*)(Call& call);
 
 enum Flags : unsigned {
   kNone = 0,
-  kFails = 1,         ///< may raise an error on some row
-  kFailsAnsi = 2,     ///< may raise under ANSI, gives NULL otherwise (`_legacy` is appended to the implementation)
-  kNullable = 4,      ///< NULL even where no argument is
-  kNotNull = 8,       ///< never NULL
-  kZone = 16,         ///< the session's zone is appended as a literal
-  kVolatile = 32,     ///< not deterministic
-  kHideDefaults = 64, ///< defaults are not shown
-  kUpper = 128,       ///< shown in upper case: SQRT(4)
+  kFails = 1,          ///< may raise an error on some row
+  kFailsAnsi = 2,      ///< may raise under ANSI, gives NULL otherwise (`_legacy` is appended to the implementation)
+  kNullable = 4,       ///< NULL even where no argument is
+  kNotNull = 8,        ///< never NULL
+  kZone = 16,          ///< the session's zone is appended as a literal
+  kVolatile = 32,      ///< not deterministic
+  kHideDefaults = 64,  ///< defaults are not shown
+  kUpper = 128,        ///< shown in upper case: SQRT(4)
 };
 
 /// A function. Either `build`, or a signature such as `ss,i=1>b`: argument types, after a comma optional ones (with a

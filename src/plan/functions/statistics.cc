@@ -55,8 +55,9 @@ Result<std::vector<double>> Percentages(const Call& call, std::size_t i, bool* m
   }
   for (const Expr* item : items) {
     if (item->kind != ExprKind::kLiteral || item->value.is_null() || !item->type.IsNumeric()) {
-      return call.Mismatch("NON_FOLDABLE_INPUT",
-                           "the input `percentage(s)` should be a foldable \"DOUBLE\" or \"ARRAY<DOUBLE>\" expression.");
+      return call.Mismatch(
+          "NON_FOLDABLE_INPUT",
+          "the input `percentage(s)` should be a foldable \"DOUBLE\" or \"ARRAY<DOUBLE>\" expression.");
     }
     out.push_back(number(item->value, item->type));
   }

@@ -351,9 +351,9 @@ Result<ExprPtr> BuildToChar(Call& call) {
     }
     std::string text = format->text();
     const char* name = text == "base64" ? "base64" : text == "hex" ? "hex" : nullptr;
-    Result<ExprPtr> made = name != nullptr
-                               ? CallNamed(call, name, {call.args[0]})
-                               : CallNamed(call, "decode", {call.args[0], MakeLiteral(Value(text), DataType::String())});
+    Result<ExprPtr> made =
+        name != nullptr ? CallNamed(call, name, {call.args[0]})
+                        : CallNamed(call, "decode", {call.args[0], MakeLiteral(Value(text), DataType::String())});
     if (!made.ok()) {
       return made;
     }
@@ -373,11 +373,11 @@ Result<ExprPtr> BuildToChar(Call& call) {
 }
 
 Result<ExprPtr> BuildTrimmedCollation(Call& call) {
-  return WithDisplay(MakeLiteral(Value("SYSTEM.BUILTIN." + (call.type(0).collation().empty()
-                                                                  ? std::string("UTF8_BINARY")
-                                                                  : call.type(0).collation())),
-                                 DataType::String()),
-                     call.Display());
+  return WithDisplay(
+      MakeLiteral(Value("SYSTEM.BUILTIN." +
+                        (call.type(0).collation().empty() ? std::string("UTF8_BINARY") : call.type(0).collation())),
+                  DataType::String()),
+      call.Display());
 }
 
 }  // namespace

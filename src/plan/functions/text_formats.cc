@@ -126,8 +126,9 @@ Result<void> CheckMode(const Call& call, const Options& options) {
   }
   if (EqualsIgnoreAsciiCase(*mode, "DROPMALFORMED")) {
     return Error(ErrorKind::kInvalidArgument, "PARSE_MODE_UNSUPPORTED",
-                 "The function `" + call.name + "` doesn't support the DROPMALFORMED mode. Acceptable modes are PERMISSIVE "
-                 "and FAILFAST.")
+                 "The function `" + call.name +
+                     "` doesn't support the DROPMALFORMED mode. Acceptable modes are PERMISSIVE "
+                     "and FAILFAST.")
         .With("funcName", "`" + call.name + "`")
         .With("mode", "DROPMALFORMED");
   }
@@ -148,8 +149,8 @@ Result<ExprPtr> BuildFromJson(Call& call) {
   }
   if (!schema.Is(TypeKind::kStruct) && !schema.Is(TypeKind::kArray) && !schema.Is(TypeKind::kMap) &&
       !schema.Is(TypeKind::kVariant)) {
-    return call.Mismatch("INVALID_JSON_SCHEMA", "Input schema \"" + schema.Sql() +
-                                                    "\" must be a struct, an array, a map or a variant.");
+    return call.Mismatch("INVALID_JSON_SCHEMA",
+                         "Input schema \"" + schema.Sql() + "\" must be a struct, an array, a map or a variant.");
   }
   if (schema.Is(TypeKind::kMap) && !schema.key().IsString()) {
     return call.Mismatch("INVALID_JSON_MAP_KEY_TYPE",
@@ -196,7 +197,8 @@ DataType MergeTypes(const DataType& a, const DataType& b) {
   if (a.Is(TypeKind::kStruct) && b.Is(TypeKind::kStruct)) {
     std::vector<StructField> fields = a.fields();
     for (const StructField& other : b.fields()) {
-      auto found = std::find_if(fields.begin(), fields.end(), [&](const StructField& f) { return f.name == other.name; });
+      auto found =
+          std::find_if(fields.begin(), fields.end(), [&](const StructField& f) { return f.name == other.name; });
       if (found == fields.end()) {
         fields.push_back(other);
       } else {
@@ -311,7 +313,8 @@ class JsonInference {
     auto decimal = types::DecimalFromString(word);
     char* end = nullptr;
     (void)std::strtod(word.c_str(), &end);
-    if (word.empty() || end != word.c_str() + word.size() || std::string_view("-0123456789").find(word[0]) == std::string_view::npos) {
+    if (word.empty() || end != word.c_str() + word.size() ||
+        std::string_view("-0123456789").find(word[0]) == std::string_view::npos) {
       return std::nullopt;
     }
     if (primitives_as_string_) {
@@ -444,8 +447,8 @@ DataType InferCsvType(std::string_view text, const std::string& zone) {
   }
   char* end = nullptr;
   const std::string copy(text);
-  const bool numeric = (text.front() >= '0' && text.front() <= '9') || text.front() == '.' || text.front() == '-' ||
-                       text.front() == '+';
+  const bool numeric =
+      (text.front() >= '0' && text.front() <= '9') || text.front() == '.' || text.front() == '-' || text.front() == '+';
   (void)std::strtod(copy.c_str(), &end);
   if ((numeric && end == copy.c_str() + copy.size()) || text == "NaN" || text == "Inf" || text == "-Inf") {
     return DataType::Double();
@@ -481,7 +484,8 @@ Result<ExprPtr> BuildSchemaOfCsv(Call& call) {
   bool quoted = false;
   const auto finish = [&] {
     DataType type = InferCsvType(field, call.config.session_zone);
-    fields.push_back({"_c" + std::to_string(fields.size()), type.Is(TypeKind::kVoid) ? DataType::String() : type, true, Json()});
+    fields.push_back(
+        {"_c" + std::to_string(fields.size()), type.Is(TypeKind::kVoid) ? DataType::String() : type, true, Json()});
     field.clear();
   };
   for (const char c : text) {
@@ -508,9 +512,11 @@ Result<ExprPtr> BuildFromCsv(Call& call) {
     return call.Unexpected(0, "STRING");
   }
   if (!schema.Is(TypeKind::kStruct)) {
-    return Error(ErrorKind::kInvalidArgument, "INVALID_SCHEMA.NON_STRUCT_TYPE",
-                 "The input schema is not a valid schema string. The input expression should be evaluated to struct type, "
-                 "but got \"" + schema.Sql() + "\".");
+    return Error(
+        ErrorKind::kInvalidArgument, "INVALID_SCHEMA.NON_STRUCT_TYPE",
+        "The input schema is not a valid schema string. The input expression should be evaluated to struct type, "
+        "but got \"" +
+            schema.Sql() + "\".");
   }
   FLEUVE_TRY(CheckMode(call, options));
   call.args.resize(1);

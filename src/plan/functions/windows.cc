@@ -86,7 +86,8 @@ Result<ExprPtr> BuildNth(Call& call) {
   if (call.size() == 3) {
     const Value* flag = call.LiteralOf(2);
     if (flag == nullptr || flag->is_null() || !call.type(2).Is(TypeKind::kBoolean)) {
-      return call.Mismatch("NON_FOLDABLE_INPUT", "the input `ignoreNulls` should be a foldable \"BOOLEAN\" expression.");
+      return call.Mismatch("NON_FOLDABLE_INPUT",
+                           "the input `ignoreNulls` should be a foldable \"BOOLEAN\" expression.");
     }
     ignore = ignore || flag->boolean();
     call.args.pop_back();
@@ -103,10 +104,10 @@ Result<ExprPtr> BuildNth(Call& call) {
 
 const Table& WindowFunctions() {
   static const Table table = {
-      Window("row_number", 0, 0, BuildRank),   Window("rank", 0, -1, BuildRank),
-      Window("dense_rank", 0, -1, BuildRank),  Window("percent_rank", 0, -1, BuildRank),
-      Window("cume_dist", 0, 0, BuildRank),    Window("ntile", 0, 1, BuildNtile),
-      Window("lag", 1, 3, BuildShift),         Window("lead", 1, 3, BuildShift),
+      Window("row_number", 0, 0, BuildRank),  Window("rank", 0, -1, BuildRank),
+      Window("dense_rank", 0, -1, BuildRank), Window("percent_rank", 0, -1, BuildRank),
+      Window("cume_dist", 0, 0, BuildRank),   Window("ntile", 0, 1, BuildNtile),
+      Window("lag", 1, 3, BuildShift),        Window("lead", 1, 3, BuildShift),
       Window("nth_value", 2, 3, BuildNth),
   };
   return table;
