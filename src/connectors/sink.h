@@ -143,6 +143,18 @@ class Sink {
   virtual void Stop() {}
 };
 
+/// The event time that a watermark of the query takes from one source.
+struct EventTime {
+  /// The time over `columns`.
+  plan::ExprPtr time;
+  /// Attributes of the leaf that reads the source.
+  std::vector<plan::Attribute> columns;
+  /// A column (or a field of one) of the source, not a computed value.
+  bool is_plain_column = false;
+  /// Why the time cannot be followed down to this source alone; empty: `time` is set.
+  std::string refusal;
+};
+
 /// What a source knows of its query.
 struct SourceContext {
   int index = 0;
@@ -159,6 +171,8 @@ struct SourceContext {
   /// The query's instance (inference); lives longer than the source.
   engine::Engine* engine = nullptr;
   CancellationTokenPtr token;
+  /// nullopt: no watermark above the source.
+  std::optional<EventTime> event_time;
 };
 
 /// What `readStream` says.
@@ -182,6 +196,15 @@ class SourceProvider {
   /// The running source of a relation that this provider resolved. Errors end the query (STREAM_FAILED).
   virtual Result<std::unique_ptr<Source>> MakeSource(const std::shared_ptr<const plan::StreamRelation>& relation,
                                                      const SourceContext& context) = 0;
+  /// What `start()` refuses because of the checkpoint or of the other sources of the query.
+  /// \param relations  all distinct streams of the query that this provider resolved.
+  virtual Result<void> CheckStart(const std::vector<std::shared_ptr<const plan::StreamRelation>>& relations,
+                                  const storage::Location& checkpoint, const plan::AnalysisConfig& config) {
+    (void)relations;
+    (void)checkpoint;
+    (void)config;
+    return {};
+  }
 };
 
 /// One system that can be written as a stream. Threads: any.

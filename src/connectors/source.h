@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/cancellation.h"
 #include "base/result.h"
@@ -32,6 +33,10 @@ enum class Admission {
 struct BatchInput {
   std::shared_ptr<const plan::FileScan> scan;
   std::shared_ptr<const plan::RowScan> rows;
+  /// Further scans beside `scan`, of the same columns by name (change files beside whole files).
+  std::vector<std::shared_ptr<const plan::FileScan>> more_scans;
+  /// Over the attributes of `SourceContext::event_time`: only rows for which it is true are read. May be null.
+  plan::ExprPtr filter;
   /// Rows that a scan will give where the source knows it (Delta statistics); -1: counted while running.
   std::int64_t row_count = -1;
 };
@@ -67,6 +72,12 @@ class Source {
   virtual Result<void> Recover(const std::optional<Offset>& start, const std::optional<Offset>& end) {
     (void)start;
     (void)end;
+    return {};
+  }
+  /// The batch that begins at `start` stands in `offsets/N`. A source that cannot go on beyond `start` in this run (its
+  /// table's schema changes there) makes its records durable and says so now: the batch runs after a restart.
+  virtual Result<void> BatchPlanned(const std::optional<Offset>& start) {
+    (void)start;
     return {};
   }
   /// What lies in (start, end].

@@ -96,6 +96,43 @@ PlanPtr RowsLeaf(const plan::LogicalPlan& leaf, const std::shared_ptr<const plan
   return node;
 }
 
+/// What a batch reads of the source of `leaf`: its scans, one after the other, under the source's filter.
+Result<PlanPtr> ScansLeaf(const plan::LogicalPlan& leaf, const connectors::BatchInput& input, std::size_t index) {
+  std::vector<std::shared_ptr<const plan::FileScan>> scans;
+  if (input.scan && !input.scan->files.empty()) {
+    scans.push_back(input.scan);
+  }
+  for (const auto& scan : input.more_scans) {
+    if (!scan->files.empty()) {
+      scans.push_back(scan);
+    }
+  }
+  PlanPtr made;
+  if (scans.size() == 1) {
+    FLEUVE_ASSIGN(made, ScanLeaf(leaf, scans.front(), index));
+  } else {
+    auto all = std::make_shared<plan::LogicalPlan>();
+    all->kind = plan::PlanKind::kUnion;
+    all->output = leaf.output;
+    for (const auto& scan : scans) {
+      plan::LogicalPlan part = leaf;
+      for (auto& attribute : part.output) {
+        attribute.id = plan::NewAttributeId();
+      }
+      FLEUVE_ASSIGN(PlanPtr child, ScanLeaf(part, scan, index));
+      all->children.push_back(std::move(child));
+    }
+    made = std::move(all);
+  }
+  return input.filter ? plan::MakeFilter(std::move(made), input.filter) : std::move(made);
+}
+
+bool HasScan(const connectors::BatchInput& input) {
+  return (input.scan && !input.scan->files.empty()) ||
+         std::any_of(input.more_scans.begin(), input.more_scans.end(),
+                     [](const auto& scan) { return !scan->files.empty(); });
+}
+
 std::int64_t FloorDiv(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
 /// The clock of one batch: what the literals that stand for the time are in it.
@@ -202,8 +239,8 @@ Result<PlanPtr> MakeBatchPlan(const PlanPtr& plan,
       const auto at = std::find(streams.begin(), streams.end(), node->stream);
       const std::size_t index = static_cast<std::size_t>(at - streams.begin());
       const connectors::BatchInput& input = inputs[index];
-      if (input.scan && !input.scan->files.empty()) {
-        auto leaf = ScanLeaf(*node, input.scan, index);
+      if (HasScan(input)) {
+        auto leaf = ScansLeaf(*node, input, index);
         if (!leaf.ok()) {
           failure = std::move(leaf).error();
           return nullptr;

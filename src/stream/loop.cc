@@ -12,6 +12,7 @@
 #include "base/ids.h"
 #include "base/log.h"
 #include "stream/batch_plan_internal.h"
+#include "stream/event_time_internal.h"
 #include "stream/query_internal.h"
 
 namespace fleuve::stream {
@@ -90,6 +91,7 @@ Result<void> MicroBatchQuery::Initialize() {
     context.config = request_.config;
     context.engine = engine_.get();
     context.token = token_;
+    context.event_time = EventTimeOf(request_.plan, streams[i].get());
     SourceState state;
     state.relation = streams[i];
     FLEUVE_ASSIGN(state.source, provider->MakeSource(streams[i], context));
@@ -398,6 +400,11 @@ Result<bool> MicroBatchQuery::PlanBatch() {
   }
   FLEUVE_TRY(checkpoint_->WriteOffsets(batch_id_, entry));
   FLEUVE_TRY(Failpoint("stream.offsets.written"));
+  for (auto& state : sources_) {
+    if (state.committed) {
+      FLEUVE_TRY(state.source->BatchPlanned(*state.committed));
+    }
+  }
   AddDuration("walCommit", write_ns);
   batch_planned_ = true;
   return true;

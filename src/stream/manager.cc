@@ -12,6 +12,7 @@
 #include "base/ids.h"
 #include "base/log.h"
 #include "plan/analyzer.h"
+#include "stream/batch_plan_internal.h"
 #include "stream/query_internal.h"
 
 namespace fleuve::stream {
@@ -317,6 +318,8 @@ class ManagerImpl final : public Manager {
                                             const connectors::SinkProvider& provider) const;
   Result<void> StopRunsOf(const QueryRequest& request, const std::optional<std::string>& id, const std::string& path);
   Result<void> CheckName(const QueryRequest& request) const;
+  /// What the sources refuse before the query exists.
+  Result<void> CheckSources(const QueryRequest& request, const storage::Location& checkpoint) const;
 
   std::shared_ptr<EventBus> bus_ = std::make_shared<EventBus>();
   std::shared_ptr<Registry> registry_ = std::make_shared<Registry>();
@@ -395,6 +398,19 @@ Result<void> ManagerImpl::StopRunsOf(const QueryRequest& request, const std::opt
   return {};
 }
 
+Result<void> ManagerImpl::CheckSources(const QueryRequest& request, const storage::Location& checkpoint) const {
+  std::map<std::string, std::vector<std::shared_ptr<const plan::StreamRelation>>> by_provider;
+  for (const auto& stream : DistinctStreams(request.plan)) {
+    by_provider[AsciiLower(stream->provider())].push_back(stream);
+  }
+  for (const auto& [name, relations] : by_provider) {
+    if (connectors::SourceProvider* provider = host_->options.connectors->source(name); provider != nullptr) {
+      FLEUVE_TRY(provider->CheckStart(relations, checkpoint, request.config));
+    }
+  }
+  return {};
+}
+
 Result<QueryPtr> ManagerImpl::Start(QueryRequest request) {
   if (!request.plan || !request.plan->is_streaming) {
     return Error(ErrorKind::kInvalidArgument, "WRITE_STREAM_NOT_ALLOWED",
@@ -457,6 +473,7 @@ Result<QueryPtr> ManagerImpl::Start(QueryRequest request) {
       request.config.conf ? request.config.conf("spark.sql.streaming.unsupportedOperationCheck") : std::nullopt;
   (void)check;  // plans that Spark's check refuses cannot run here either
   FLEUVE_TRY(plan::CheckStreaming(request.plan, request.sink.output_mode));
+  FLEUVE_TRY(CheckSources(request, place.location));
   FLEUVE_ASSIGN(const auto known_id, checkpoint::Checkpoint::ReadQueryId(place.location));
   FLEUVE_TRY(StopRunsOf(request, known_id, place.location.path));
   const auto durability = request.config.conf ? request.config.conf("fleuve.durability") : std::nullopt;
