@@ -5,79 +5,18 @@
 #include <map>
 
 #include "base/bytes.h"
-#include "delta/deletion_vector.h"
 #include "delta/skipping.h"
 #include "delta/snapshot_build.h"
 #include "delta/table_source.h"
+#include "tables/change_scans.h"
 #include "tables/write_options_internal.h"
 
 namespace fleuve::tables {
 
 using types::DataType;
 using types::StructField;
-using types::Value;
 
 namespace {
-
-/// Keeps exactly the rows of a set: what one deletion vector has and another has not.
-class OnlyRows final : public plan::DeletedRows {
- public:
-  OnlyRows(std::vector<std::uint64_t> rows, std::int64_t file_rows)
-      : rows_(std::move(rows)),
-        deleted_(std::max<std::int64_t>(0, file_rows - static_cast<std::int64_t>(rows_.size()))) {}
-  std::int64_t count() const override { return deleted_; }
-  std::int64_t Keep(std::int64_t start, std::int64_t count, std::uint32_t* kept) const override {
-    auto at = std::lower_bound(rows_.begin(), rows_.end(), static_cast<std::uint64_t>(start));
-    std::int64_t n = 0;
-    for (; at != rows_.end() && *at < static_cast<std::uint64_t>(start + count); ++at) {
-      kept[n++] = static_cast<std::uint32_t>(*at - static_cast<std::uint64_t>(start));
-    }
-    return n;
-  }
-
- private:
-  std::vector<std::uint64_t> rows_;
-  std::int64_t deleted_;
-};
-
-std::vector<StructField> ChangeFields() {
-  return {{"_change_type", DataType::String(), true, Json()},
-          {"_commit_version", DataType::Long(), true, Json()},
-          {"_commit_timestamp", DataType::Timestamp(), true, Json()}};
-}
-
-bool FeedEnabled(const delta::Metadata& metadata) {
-  const std::string* value = delta::FindIn(metadata.configuration, "delta.enableChangeDataFeed");
-  if (value == nullptr) {
-    value = delta::FindIn(metadata.configuration, "delta.enableChangeDataCapture");
-  }
-  return value != nullptr && EqualsIgnoreAsciiCase(*value, "true");
-}
-
-Error MissingData(std::int64_t start, std::int64_t end, std::int64_t version) {
-  return Error(ErrorKind::kInvalidArgument, "DELTA_MISSING_CHANGE_DATA",
-               "Cannot read the changes of versions " + std::to_string(start) + " to " + std::to_string(end) +
-                   ": version " + std::to_string(version) +
-                   " did not keep a change feed (table property delta.enableChangeDataFeed).")
-      .With("startVersion", std::to_string(start))
-      .With("endVersion", std::to_string(end))
-      .With("version", std::to_string(version))
-      .With("key", "delta.enableChangeDataFeed");
-}
-
-/// A commit of a MERGE that changed no row.
-bool ChangedNothing(const delta::CommitInfo& info) {
-  if (info.operation != "MERGE" || !info.operation_metrics) {
-    return false;
-  }
-  for (const char* key : {"numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted"}) {
-    const std::string* value = delta::FindIn(*info.operation_metrics, key);
-    if (value == nullptr || *value != "0") {
-      return false;
-    }
-  }
-  return true;
-}
 
 /// Every column of `part` is in `whole` under the same names and with the same type.
 bool ReadableAs(const DataType& part, const DataType& whole, const delta::Metadata& metadata) {
@@ -121,139 +60,13 @@ plan::PlanPtr Leaf(plan::FileScan scan, const types::Schema& output_schema) {
   return plan::MakeProject(leaf, std::move(exprs), std::move(output));
 }
 
-delta::AddFile AsAdd(const delta::RemoveFile& remove) {
-  delta::AddFile add;
-  add.path = remove.path;
-  add.partition_values = remove.partition_values.value_or(delta::PartitionValues());
-  add.size = remove.size.value_or(0);
-  add.stats = remove.stats;
-  add.deletion_vector = remove.deletion_vector;
-  return add;
+plan::PlanPtr PlanOf(ChangeScans& scans, const types::Schema& output) {
+  auto all = std::make_shared<plan::LogicalPlan>();
+  all->kind = plan::PlanKind::kUnion;
+  all->children = {Leaf(std::move(scans.whole_files()), output), Leaf(std::move(scans.change_files()), output)};
+  all->output = plan::AttributesOf(output);
+  return all;
 }
-
-Result<std::vector<std::uint64_t>> RowsOf(const std::optional<delta::DeletionVectorDescriptor>& dv,
-                                          const storage::Location& table) {
-  if (!dv) {
-    return std::vector<std::uint64_t>();
-  }
-  FLEUVE_ASSIGN(const auto rows, delta::LoadDeletionVector(*dv, table));
-  return rows->rows();
-}
-
-/// Collects the files of a range into two scans: change files, and whole files whose rows are inserts or deletes.
-class FeedScans {
- public:
-  FeedScans(const delta::Metadata& metadata, const storage::Location& table) : metadata_(metadata), table_(table) {}
-
-  Result<void> Begin() {
-    FLEUVE_ASSIGN(plain_, delta::MakeScan(metadata_));
-    const std::vector<StructField> fields = ChangeFields();
-    plain_.constants_schema = DataType::Struct(fields);
-    changes_ = plain_;
-    std::vector<StructField> data = changes_.data_schema.fields();
-    data.push_back(fields[0]);
-    changes_.data_schema = DataType::Struct(std::move(data));
-    if (changes_.physical_schema) {
-      std::vector<StructField> physical = changes_.physical_schema->fields();
-      physical.push_back(fields[0]);
-      changes_.physical_schema = DataType::Struct(std::move(physical));
-      changes_.map_by_field_id = false;
-    }
-    changes_.constants_schema = DataType::Struct({fields[1], fields[2]});
-    return {};
-  }
-
-  Result<void> Add(const delta::Commit& commit, std::int64_t timestamp_ms) {
-    const Value version(commit.version);
-    const Value time(timestamp_ms * 1000);
-    bool has_changes = false;
-    bool nothing = false;
-    std::map<std::string, const delta::AddFile*> adds;
-    std::vector<const delta::RemoveFile*> removes;
-    for (const delta::Action& action : commit.actions) {
-      if (const auto* cdc = std::get_if<delta::AddCdcFile>(&action)) {
-        has_changes = true;
-        delta::AddFile add;
-        add.path = cdc->path;
-        add.partition_values = cdc->partition_values;
-        add.size = cdc->size;
-        FLEUVE_ASSIGN(plan::ScanFile file, delta::MakeScanFile(changes_, metadata_, add, table_));
-        file.constants = {version, time};
-        changes_.files.push_back(std::move(file));
-      } else if (const auto* add = std::get_if<delta::AddFile>(&action); add != nullptr && add->data_change) {
-        adds[add->path] = add;
-      } else if (const auto* remove = std::get_if<delta::RemoveFile>(&action);
-                 remove != nullptr && remove->data_change) {
-        removes.push_back(remove);
-      } else if (const auto* info = std::get_if<delta::CommitInfo>(&action)) {
-        nothing = ChangedNothing(*info);
-      }
-    }
-    if (has_changes || nothing) {
-      return {};
-    }
-    const auto put = [&](const delta::AddFile& add, const char* type) -> Result<void> {
-      FLEUVE_ASSIGN(plan::ScanFile file, delta::MakeScanFile(plain_, metadata_, add, table_));
-      file.constants = {Value(type), version, time};
-      plain_.files.push_back(std::move(file));
-      return {};
-    };
-    const auto put_rows = [&](delta::AddFile add, std::vector<std::uint64_t> rows, const char* type) -> Result<void> {
-      if (rows.empty()) {
-        return {};
-      }
-      add.deletion_vector.reset();
-      FLEUVE_ASSIGN(plan::ScanFile file, delta::MakeScanFile(plain_, metadata_, add, table_));
-      const std::int64_t all = file.row_count;
-      file.row_count = static_cast<std::int64_t>(rows.size());
-      file.deleted_rows = std::make_shared<OnlyRows>(std::move(rows), all);
-      file.constants = {Value(type), version, time};
-      plain_.files.push_back(std::move(file));
-      return {};
-    };
-    for (const delta::RemoveFile* remove : removes) {
-      if (!remove->partition_values) {
-        return Error(
-                   ErrorKind::kCorrupt, "DELTA_REMOVE_FILE_CDC_MISSING_EXTENDED_METADATA",
-                   "The removed file " + remove->path + " has no partition values in the log: its rows cannot be read.")
-            .With("file", remove->path);
-      }
-      const auto again = adds.find(remove->path);
-      if (again == adds.end()) {
-        FLEUVE_TRY(put(AsAdd(*remove), "delete"));
-        continue;
-      }
-      const delta::AddFile add = *again->second;
-      adds.erase(again);
-      FLEUVE_ASSIGN(const auto before, RowsOf(remove->deletion_vector, table_));
-      FLEUVE_ASSIGN(const auto after, RowsOf(add.deletion_vector, table_));
-      std::vector<std::uint64_t> gone;
-      std::vector<std::uint64_t> back;
-      std::set_difference(after.begin(), after.end(), before.begin(), before.end(), std::back_inserter(gone));
-      std::set_difference(before.begin(), before.end(), after.begin(), after.end(), std::back_inserter(back));
-      FLEUVE_TRY(put_rows(add, std::move(gone), "delete"));
-      FLEUVE_TRY(put_rows(add, std::move(back), "insert"));
-    }
-    for (const auto& [path, add] : adds) {
-      FLEUVE_TRY(put(*add, "insert"));
-    }
-    return {};
-  }
-
-  plan::PlanPtr Finish(const types::Schema& output) {
-    auto all = std::make_shared<plan::LogicalPlan>();
-    all->kind = plan::PlanKind::kUnion;
-    all->children = {Leaf(std::move(plain_), output), Leaf(std::move(changes_), output)};
-    all->output = plan::AttributesOf(output);
-    return all;
-  }
-
- private:
-  const delta::Metadata& metadata_;
-  const storage::Location& table_;
-  plan::FileScan plain_;
-  plan::FileScan changes_;
-};
 
 }  // namespace
 
@@ -310,15 +123,10 @@ Result<plan::PlanPtr> ChangeFeed(const delta::DeltaLogPtr& log, const ChangeBoun
         .With("start", std::to_string(a))
         .With("end", std::to_string(b));
   };
-  std::vector<StructField> fields;
   const auto empty_plan = [&]() -> Result<plan::PlanPtr> {
-    FeedScans scans(latest->metadata(), log->location());
+    ChangeScans scans(latest->metadata(), log->location());
     FLEUVE_TRY(scans.Begin());
-    std::vector<StructField> columns = delta::ReadSchemaOf(latest->schema()).fields();
-    for (StructField& field : ChangeFields()) {
-      columns.push_back(std::move(field));
-    }
-    return scans.Finish(DataType::Struct(std::move(columns)));
+    return PlanOf(scans, WithChangeFields(delta::ReadSchemaOf(latest->schema())));
   };
   std::int64_t start = 0;
   if (from.version) {
@@ -387,7 +195,7 @@ Result<plan::PlanPtr> ChangeFeed(const delta::DeltaLogPtr& log, const ChangeBoun
   {
     auto first = log->At(start);
     if (first.ok() && !FeedEnabled((*first)->metadata())) {
-      return MissingData(start, end, start);
+      return MissingChangeData(start, end, start);
     }
     if (first.ok() && delta::ColumnMappingMode(latest->metadata()) != "none" &&
         !ReadableAs((*first)->schema(), shape->schema(), shape->metadata())) {
@@ -396,14 +204,14 @@ Result<plan::PlanPtr> ChangeFeed(const delta::DeltaLogPtr& log, const ChangeBoun
                        std::to_string(end) + ".");
     }
   }
-  FeedScans scans(shape->metadata(), log->location());
+  ChangeScans scans(shape->metadata(), log->location());
   FLEUVE_TRY(scans.Begin());
   for (std::int64_t version = start; version <= end; ++version) {
     FLEUVE_ASSIGN(const delta::Commit commit, log->ReadCommit(version));
     for (const delta::Action& action : commit.actions) {
       if (const auto* metadata = std::get_if<delta::Metadata>(&action)) {
         if (!FeedEnabled(*metadata)) {
-          return MissingData(start, end, version);
+          return MissingChangeData(start, end, version);
         }
         FLEUVE_ASSIGN(const auto parsed, delta::MakeShape(*metadata));
         const bool mapped = delta::ColumnMappingMode(*metadata) != "none";
@@ -416,13 +224,14 @@ Result<plan::PlanPtr> ChangeFeed(const delta::DeltaLogPtr& log, const ChangeBoun
         }
       }
     }
-    FLEUVE_TRY(scans.Add(commit, time_of(version)));
+    const std::vector<ChangeFile> files = ChangeFilesOf(commit.actions);
+    std::vector<const ChangeFile*> all;
+    for (const ChangeFile& file : files) {
+      all.push_back(&file);
+    }
+    FLEUVE_TRY(scans.Add(all, version, time_of(version)));
   }
-  std::vector<StructField> columns = delta::ReadSchemaOf(shape->schema()).fields();
-  for (StructField& field : ChangeFields()) {
-    columns.push_back(std::move(field));
-  }
-  return scans.Finish(DataType::Struct(std::move(columns)));
+  return PlanOf(scans, WithChangeFields(delta::ReadSchemaOf(shape->schema())));
 }
 
 }  // namespace fleuve::tables
