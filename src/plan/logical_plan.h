@@ -29,7 +29,7 @@ enum class PlanKind {
   kUnion,        ///< all children have the same column types; rows are kept (ALL)
   kIntersect,    ///< `all`
   kExcept,       ///< `all`
-  kDistinct,     ///< over all columns, or over the `keys` only: the first row of each key
+  kDistinct,     ///< over all columns, or over the `keys` only: the first row of each key; see `within_watermark`
   kSort,         ///< `order_by`
   kLimit,        ///< `count` rows from the start
   kOffset,       ///< without the first `count` rows
@@ -41,7 +41,10 @@ enum class PlanKind {
   kRepartition,  ///< keeps rows; order is free below it when `shuffle`
   kWatermark,    ///< event-time column and delay; keeps rows
   kMetrics,      ///< observe(): keeps rows and computes `exprs` (aggregates) beside, under `name`
+  kExternal,     ///< `external` (plan/external.h): functions of the user over `exprs`, grouped by `grouping`
 };
+
+struct ExternalOperator;
 
 enum class JoinType { kInner, kLeft, kRight, kFull, kLeftSemi, kLeftAnti, kCross };
 
@@ -103,6 +106,9 @@ struct LogicalPlan {
   std::string name;
   AttributeId event_time;
   std::int64_t delay_micros = 0;
+  /// kDistinct on a stream: a key is kept until the watermark passes the first row's event time and the delay.
+  bool within_watermark = false;
+  std::shared_ptr<const ExternalOperator> external;
 };
 
 /// The output attributes that are not hidden, as a schema with Spark's names.
