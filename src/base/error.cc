@@ -90,8 +90,9 @@ ErrorFamily Error::family() const {
 }
 
 std::string Error::ToString() const {
-  // Spark shows its old conditions without their names.
-  const bool bare = data_->condition.empty() || data_->condition.starts_with("_LEGACY_ERROR_TEMP_");
+  // Spark shows its old conditions, and what user code raised, without their names.
+  const bool bare = data_->condition.empty() || data_->condition.starts_with("_LEGACY_ERROR_TEMP_") ||
+                    data_->condition == "PYTHON_EXCEPTION";
   std::string text = bare ? data_->message : "[" + data_->condition + "] " + data_->message;
   const std::string state = sql_state();
   return state.empty() ? text : text + " SQLSTATE: " + state;

@@ -77,6 +77,9 @@ bool IsSqlException(std::string_view condition) {
          condition == "OPERATION_CANCELED" || condition == "UNSUPPORTED_FEATURE.INTERRUPT_TYPE";
 }
 
+/// What user code raised: its text is Python's traceback, and it has no name on the wire.
+bool IsPythonException(const Error& error) { return error.condition() == "PYTHON_EXCEPTION"; }
+
 /// At most `limit` bytes, cut between characters, the last three dots.
 std::string Cut(const std::string& text, std::size_t limit) {
   if (text.size() <= limit) {
@@ -134,6 +137,8 @@ std::vector<std::string> ExceptionClasses(const Error& error) {
   std::vector<std::string> classes;
   if (IsSqlException(error.condition())) {
     classes = {"org.apache.spark.SparkSQLException", "java.sql.SQLException"};
+  } else if (IsPythonException(error)) {
+    classes = {"org.apache.spark.api.python.PythonException", "java.lang.RuntimeException"};
   } else if (std::string conflict = DeltaConflictClass(error.condition()); !conflict.empty()) {
     classes = {conflict, "io.delta.exceptions.DeltaConcurrentModificationException"};
     const auto& family = FamilyClasses(ErrorFamily::kDelta);
@@ -157,7 +162,7 @@ grpc::Status ToStatus(const Error& error, const std::string& error_id) {
   }
   std::map<std::string, std::string> metadata;
   metadata["classes"] = Json(std::move(class_array)).Dump();
-  if (!error.condition().empty()) {
+  if (!error.condition().empty() && !IsPythonException(error)) {
     metadata["errorClass"] = error.condition();
     if (const std::string state = error.sql_state(); !state.empty()) {
       metadata["sqlState"] = state;
@@ -202,7 +207,7 @@ void FillErrorDetails(const Error& error, spark::connect::FetchErrorDetailsRespo
     if (e->cause() != nullptr && index + 1 < kMaxCauses) {
       out->set_cause_idx(index + 1);
     }
-    if (e->condition().empty()) {
+    if (e->condition().empty() || IsPythonException(*e)) {
       continue;
     }
     auto* throwable = out->mutable_spark_throwable();

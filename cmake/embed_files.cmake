@@ -1,0 +1,11 @@
+# Writes OUT, a C++ file with the texts of FILES (names below ROOT, separated by commas) as python/worker_module_internal.h wants them.
+string(REPLACE "," ";" names "${FILES}")
+set(body "#include \"python/worker_module_internal.h\"\n\nnamespace fleuve::python {\n\nnamespace {\n\n")
+string(APPEND body "constexpr ModuleFile kFiles[] = {\n")
+foreach(name IN LISTS names)
+  file(READ ${ROOT}/${name} text)
+  string(APPEND body "    {\"${name}\", R\"fleuve_file(${text})fleuve_file\"},\n")
+endforeach()
+string(APPEND body "};\n\n}  // namespace\n\nstd::span<const ModuleFile> WorkerModuleFiles() { return kFiles; }\n\n")
+string(APPEND body "}  // namespace fleuve::python\n")
+file(WRITE ${OUT} "${body}")
