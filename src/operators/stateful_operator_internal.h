@@ -1,0 +1,110 @@
+#pragma once
+
+/// \file
+/// What every stateful operator implements, and what it is given. One file per operator; `cut.cc` makes them.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "columnar/record_batch.h"
+#include "operators/operators.h"
+#include "plan/logical_plan.h"
+#include "state/store.h"
+
+namespace fleuve::operators {
+
+/// The event-time columns of a plan: attributes that carry a watermark (the column itself, renamed copies, windows over
+/// it, `window_time` of such), traced from every kWatermark node up. Delay in microseconds.
+using EventTimeColumns = std::map<std::int64_t, std::int64_t>;
+EventTimeColumns FindEventTimeColumns(const plan::PlanPtr& plan);
+
+/// What an operator is made with.
+struct OperatorContext {
+  /// Of the whole query's plan, before it was cut.
+  EventTimeColumns event_time;
+  std::string output_mode;
+  plan::AnalysisConfig config;
+};
+
+/// What an operator counts in one batch. The framework zeroes it before each.
+struct OperatorCounts {
+  std::int64_t rows_updated = 0;
+  std::int64_t rows_removed = 0;
+  std::int64_t rows_dropped_by_watermark = 0;
+  std::int64_t all_updates_ns = 0;
+  std::int64_t all_removals_ns = 0;
+  /// Keys as progress shows them.
+  std::map<std::string, std::int64_t> custom;
+};
+
+/// One batch as an operator sees it.
+class OperatorBatch {
+ public:
+  virtual ~OperatorBatch() = default;
+  /// The watermarks that reach this operator, in microseconds; nullopt: no watermark below it. Rows whose event time is
+  /// at or below `late` are late; state whose time is at or below `evict` goes.
+  std::optional<std::int64_t> late_micros;
+  std::optional<std::int64_t> evict_micros;
+  /// current_timestamp of the batch.
+  std::int64_t timestamp_micros = 0;
+  OperatorCounts* counts = nullptr;
+
+  /// Runs input i (`StatefulOperator::inputs`), once: its visible columns in the order of the plan's output.
+  virtual Result<std::unique_ptr<columnar::BatchReader>> Read(std::size_t input) = 0;
+  /// Runs a plan of the operator's own over rows it has (kRows leaves), to the end.
+  virtual Result<std::vector<columnar::RecordBatch>> Query(const plan::PlanPtr& plan) = 0;
+  virtual const plan::AnalysisConfig& config() const = 0;
+  virtual Result<void> CheckCancelled() const = 0;
+};
+
+/// One operator of one query. Threads: the query's loop thread.
+class StatefulOperator {
+ public:
+  virtual ~StatefulOperator() = default;
+  /// Spark's name: stateStoreSave, dedupe, dedupeWithinWatermark, globalLimit, symmetricHashJoin,
+  /// sessionWindowStateStoreSaveExec.
+  virtual std::string name() const = 0;
+  /// The kinds of rows it keeps.
+  virtual std::vector<state::SpaceSpec> spaces() const = 0;
+  /// What it reads: streaming fragments without stateful nodes, with nodes of the operator's own on top where the
+  /// engine shall work before it (partial aggregates).
+  virtual const std::vector<plan::PlanPtr>& inputs() const = 0;
+  /// What it gives: columns of the rows of `Run`.
+  virtual const std::vector<plan::Attribute>& output() const = 0;
+  /// The plan in the place of the node: `leaf` gives the rows of `Run` with `output()`; the plan gives the node's own
+  /// output.
+  virtual plan::PlanPtr Above(const plan::PlanPtr& leaf) const { return leaf; }
+
+  /// Reads its inputs, changes `store`, gives its rows.
+  virtual Result<std::shared_ptr<const plan::RowScan>> Run(OperatorBatch& batch, state::Store& store) = 0;
+
+  /// The watermark of its output where `input` (the smallest of its inputs' watermarks, microseconds) reaches it.
+  virtual std::optional<std::int64_t> OutputWatermark(std::optional<std::int64_t> input) const { return input; }
+  /// Whether a batch without rows has something to do: `used` is the eviction watermark of the last batch, `next` the
+  /// one it would have.
+  virtual bool NeedsBatch(std::optional<std::int64_t> used, std::optional<std::int64_t> next) const = 0;
+  /// numRowsTotal; numStateStoreInstances per partition; whether one partition is all it uses.
+  virtual std::int64_t rows_total(const state::Store& store) const { return store.row_count(0); }
+  virtual std::int64_t instances_per_partition() const { return 1; }
+  virtual bool single_partition() const { return false; }
+};
+
+using OperatorPtr = std::unique_ptr<StatefulOperator>;
+
+/// The operators, each in a file of its own. `node` is the stateful node with its (already cut) children.
+Result<OperatorPtr> MakeAggregation(const plan::LogicalPlan& node, const OperatorContext& context);  // aggregation.cc
+Result<OperatorPtr> MakeSessionWindow(const plan::LogicalPlan& node,
+                                      const OperatorContext& context);  // session_window.cc
+Result<OperatorPtr> MakeDeduplication(const plan::LogicalPlan& node,
+                                      const OperatorContext& context);                               // deduplication.cc
+Result<OperatorPtr> MakeGlobalLimit(const plan::LogicalPlan& node, const OperatorContext& context);  // global_limit.cc
+Result<OperatorPtr> MakeStreamJoin(const plan::LogicalPlan& node, const OperatorContext& context);   // stream_join.cc
+
+/// True where the node keeps state in a query of this output mode (and is streaming).
+bool IsStateful(const plan::LogicalPlan& node, const std::string& output_mode);
+
+}  // namespace fleuve::operators
