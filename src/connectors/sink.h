@@ -69,7 +69,7 @@ struct SinkBatch {
   plan::PlanPtr plan;
   /// Analysis settings with the batch's timestamp.
   plan::AnalysisConfig config;
-  /// The query's instance; lives longer than the batch.
+  /// Lent for this batch; lives longer than its `StagedBatch`.
   engine::Engine* engine = nullptr;
   CancellationTokenPtr token;
   int threads = 1;
@@ -168,8 +168,6 @@ struct SourceContext {
   bool is_restart = false;
   /// Settings, time zone and `conf` of the session at start.
   plan::AnalysisConfig config;
-  /// The query's instance (inference); lives longer than the source.
-  engine::Engine* engine = nullptr;
   CancellationTokenPtr token;
   /// nullopt: no watermark above the source.
   std::optional<EventTime> event_time;

@@ -72,7 +72,6 @@ Result<void> MicroBatchQuery::RunQuery() {
 
 Result<void> MicroBatchQuery::Initialize() {
   SetStatus("Initializing sources");
-  FLEUVE_ASSIGN(engine_, host_->options.make_engine());
   FLEUVE_ASSIGN(const checkpoint::Recovered recovered, checkpoint_->Recover());
   const auto streams = DistinctStreams(request_.plan);
   for (std::size_t i = 0; i < streams.size(); ++i) {
@@ -89,7 +88,6 @@ Result<void> MicroBatchQuery::Initialize() {
     context.metadata_path = checkpoint_->SourceFolder(context.index);
     context.is_restart = recovered.newest_planned.has_value();
     context.config = request_.config;
-    context.engine = engine_.get();
     context.token = token_;
     context.event_time = EventTimeOf(request_.plan, streams[i].get());
     SourceState state;
@@ -508,7 +506,6 @@ Result<void> MicroBatchQuery::RunBatch() {
   batch.is_recovered = batch_recovered_;
   batch.config = request_.config;
   batch.config.now_micros = batch_timestamp_ms_ * 1000;
-  batch.engine = engine_.get();
   batch.token = token_;
   batch.attempt_id = NewUuid();
   Json::Array offsets;
@@ -526,17 +523,15 @@ Result<void> MicroBatchQuery::RunBatch() {
     FLEUVE_TRY(Failpoint("stream.before_effect"));
   }
   mark_ns = Ticks();
+  std::shared_ptr<engine::Engine> engine;  // outlives the staged batch, whose commit may run it again
   std::unique_ptr<connectors::StagedBatch> staged;
   {
     std::unique_ptr<ResourceLease> lease;
     if (host_->options.budget) {
       FLEUVE_ASSIGN(lease, host_->options.budget->Acquire(1, token_));
-      const std::int64_t bytes = lease->memory_bytes();
-      if (bytes > 0 && (bytes < lease_memory_ || bytes > lease_memory_ + lease_memory_ / 4)) {
-        FLEUVE_TRY(engine_->SetMemory(bytes));
-        lease_memory_ = bytes;
-      }
     }
+    FLEUVE_ASSIGN(engine, host_->engines->Borrow(lease ? lease->memory_bytes() : 0));
+    batch.engine = engine.get();
     FLEUVE_ASSIGN(staged, sink_->Run(batch));
   }
   FLEUVE_TRY(Failpoint("stream.batch.run"));

@@ -157,6 +157,8 @@ class ManagerImpl final : public Manager {
  public:
   explicit ManagerImpl(ManagerOptions options) : host_(std::make_shared<LoopHost>()) {
     host_->options = std::move(options);
+    const int at_once = host_->options.budget ? host_->options.budget->threads() : 1;
+    host_->engines = EnginePool::Make(host_->options.make_engine, static_cast<std::size_t>(at_once) + 1);
     host_->post = [bus = bus_](EventKind kind, const std::string& session, std::string json) {
       bus->Post(kind, session, std::move(json));
     };

@@ -32,7 +32,7 @@ class Listener {
 /// What the manager needs of the process.
 struct ManagerOptions {
   std::shared_ptr<const connectors::ConnectorRegistry> connectors;
-  /// A new instance for one query.
+  /// A new instance with one thread; batches borrow those that are there (see `EnginePool`).
   std::function<Result<std::shared_ptr<engine::Engine>>()> make_engine;
   std::shared_ptr<ResourceBudget> budget;
   /// An existing folder for temporary checkpoints.

@@ -318,7 +318,6 @@ void MicroBatchQuery::Cleanup(bool failed) {
   }
   sources_.clear();
   sink_.reset();
-  engine_.reset();
   if (checkpoint_) {
     const storage::Location location = checkpoint_->location();
     checkpoint_.reset();

@@ -20,6 +20,7 @@
 #include "connectors/sink.h"
 #include "connectors/source.h"
 #include "engine/engine.h"
+#include "stream/engine_pool.h"
 #include "stream/manager.h"
 #include "stream/progress_internal.h"
 #include "stream/query.h"
@@ -29,6 +30,7 @@ namespace fleuve::stream {
 /// What the loop needs of its manager.
 struct LoopHost {
   ManagerOptions options;
+  std::shared_ptr<EnginePool> engines;
   /// Posts an event to the session's listeners; from any thread.
   std::function<void(EventKind kind, const std::string& session_key, std::string json)> post;
   /// The query has ended (its thread is about to end).
@@ -153,7 +155,6 @@ class MicroBatchQuery final : public Query, public std::enable_shared_from_this<
   // The loop's own.
   std::unique_ptr<checkpoint::Checkpoint> checkpoint_;
   std::unique_ptr<connectors::Sink> sink_;
-  std::shared_ptr<engine::Engine> engine_;
   std::vector<SourceState> sources_;
   const bool temporary_checkpoint_;
   bool sync_ = true;
@@ -177,7 +178,6 @@ class MicroBatchQuery final : public Query, public std::enable_shared_from_this<
   std::int64_t min_batches_to_retain_ = 100;
   std::int64_t progress_limit_ = 100;
   std::int64_t idle_interval_ms_ = 10000;
-  std::int64_t lease_memory_ = 0;
 
   // Of one trigger.
   std::map<std::string, std::int64_t> durations_;

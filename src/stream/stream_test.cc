@@ -192,7 +192,8 @@ Started StartQuery(const std::shared_ptr<storage::ObjectStore>& store,
   registry->AddSource("numbers", std::make_shared<NumberProvider>(available));
   auto host = std::make_shared<LoopHost>();
   host->options.connectors = registry;
-  host->options.make_engine = [] { return Result<std::shared_ptr<engine::Engine>>(std::shared_ptr<engine::Engine>()); };
+  host->engines =
+      EnginePool::Make([] { return Result<std::shared_ptr<engine::Engine>>(std::shared_ptr<engine::Engine>()); }, 1);
   host->post = [events](EventKind kind, const std::string&, std::string json) {
     std::lock_guard lock(events->mutex);
     events->seen.emplace_back(kind, std::move(json));
