@@ -110,6 +110,7 @@ Instance::Instance(const EngineOptions& options) {
   connection.BeginTransaction();
   InstallCallFunctions(db());
   InstallLeafFunctions(db());
+  InstallExternalOperator(db());
   InstallSampleFunctions(db());
   InstallParquetScan(db());
   RegisterFileReaders(db());

@@ -10,5 +10,7 @@ namespace fleuve::engine {
 
 void InstallLeafFunctions(duckdb::DatabaseInstance& db);
 void InstallSampleFunctions(duckdb::DatabaseInstance& db);
+/// `fleuve_external(number, rows)`: kExternal nodes.
+void InstallExternalOperator(duckdb::DatabaseInstance& db);
 
 }  // namespace fleuve::engine

@@ -78,6 +78,13 @@ class RunState : public duckdb::ClientContextState {
   MetricsRows& MetricsAt(std::int64_t number) { return *metrics_.at(static_cast<std::size_t>(number)); }
   std::deque<std::unique_ptr<MetricsRows>>& metrics() { return metrics_; }
 
+  /// Operators whose work is done elsewhere (kExternal nodes).
+  std::int64_t AddExternal(plan::PlanPtr node) {
+    externals_.push_back(std::move(node));
+    return static_cast<std::int64_t>(externals_.size()) - 1;
+  }
+  const plan::PlanPtr& ExternalAt(std::int64_t number) const { return externals_.at(static_cast<std::size_t>(number)); }
+
   /// For loops longer than 10 ms: raises kCancelled when the run shall end.
   void CheckCancelled() const;
 
@@ -88,6 +95,7 @@ class RunState : public duckdb::ClientContextState {
   std::deque<std::shared_ptr<Leaf>> leaves_;
   std::deque<Call> calls_;
   std::deque<std::unique_ptr<MetricsRows>> metrics_;
+  std::deque<plan::PlanPtr> externals_;
 };
 
 }  // namespace fleuve::engine

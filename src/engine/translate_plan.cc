@@ -170,6 +170,8 @@ Translator::Block Translator::Plan(const PlanPtr& plan) {
       return Plan(node.children[0]);
     case PlanKind::kMetrics:
       return Metrics(node, plan);
+    case PlanKind::kExternal:
+      return External(plan);
   }
   RaiseError(Error::Internal("unknown kind of plan node"));
 }

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "plan/deferred_drop_internal.h"
+#include "plan/external.h"
 #include "plan/logical_plan.h"
 
 namespace fleuve::plan {
@@ -62,6 +63,13 @@ bool SameSortFlags(const std::vector<SortKey>& a, const std::vector<SortKey>& b)
   return true;
 }
 
+bool SameFunction(const Expr& a, const Expr& b) {
+  if (a.external == nullptr || b.external == nullptr) {
+    return a.external == b.external;
+  }
+  return a.external->Same(*b.external) && a.argument_names == b.argument_names;
+}
+
 /// Everything but the operands.
 bool SameNode(const Expr& a, const Expr& b) {
   if (a.kind != b.kind || a.children.size() != b.children.size() || !(a.type == b.type)) {
@@ -74,7 +82,8 @@ bool SameNode(const Expr& a, const Expr& b) {
     case ExprKind::kLambdaVariable:
       return a.attribute.id == b.attribute.id && a.is_outer == b.is_outer;
     case ExprKind::kCall:
-      return a.function == b.function && a.ignore_nulls == b.ignore_nulls && a.deterministic == b.deterministic;
+      return a.function == b.function && a.ignore_nulls == b.ignore_nulls && a.deterministic == b.deterministic &&
+             SameFunction(a, b);
     case ExprKind::kCast:
       return a.cast_mode == b.cast_mode && a.zone == b.zone;
     case ExprKind::kCase:
@@ -94,7 +103,8 @@ bool SameNode(const Expr& a, const Expr& b) {
     }
     case ExprKind::kAggregate:
       return a.function == b.function && a.distinct == b.distinct && a.ignore_nulls == b.ignore_nulls &&
-             (a.filter == nullptr) == (b.filter == nullptr) && SameSortFlags(a.order_by, b.order_by);
+             (a.filter == nullptr) == (b.filter == nullptr) && SameSortFlags(a.order_by, b.order_by) &&
+             SameFunction(a, b);
     case ExprKind::kWindow:
       return a.window.partition_by.size() == b.window.partition_by.size() &&
              SameSortFlags(a.window.order_by, b.window.order_by) && a.window.frame.unit == b.window.frame.unit &&

@@ -26,6 +26,7 @@ AttributeId NewAttributeId();
 struct Expr;
 using ExprPtr = std::shared_ptr<const Expr>;
 struct LogicalPlan;
+struct ExternalFunction;
 using PlanPtr = std::shared_ptr<const LogicalPlan>;
 
 /// A column that a plan node gives.
@@ -135,6 +136,10 @@ struct Expr {
   WindowSpec window;
   PlanPtr subquery;
   SubqueryKind subquery_kind = SubqueryKind::kScalar;
+  /// kCall, kAggregate: a function of the user in another language (plan/external.h; `function` is `external`);
+  /// `argument_names` are those of its children, empty where all are positional.
+  std::shared_ptr<const ExternalFunction> external;
+  std::vector<std::string> argument_names;
 };
 
 /// The display text is Spark's for a literal in a column name; timestamps show in UTC.

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "plan/external.h"
 #include "plan/prepare_internal.h"
 
 namespace fleuve::plan {
@@ -208,6 +209,8 @@ class Pruner {
         copy->children.front() = Prune(plan->children.front(), below);
         return copy;
       }
+      case PlanKind::kExternal:
+        return External(plan, needed);
       case PlanKind::kUnion:
       case PlanKind::kIntersect:
       case PlanKind::kExcept:
@@ -241,6 +244,26 @@ class Pruner {
     auto copy = std::make_shared<LogicalPlan>(*plan);
     copy->children.front() = std::move(child);
     copy->output = Kept(plan->output, copy->children);
+    return copy;
+  }
+
+  /// The function gives all of its columns; what passes beside them may be left out.
+  PlanPtr External(const PlanPtr& plan, const Ids& needed) {
+    Ids below = needed;
+    for (const ExprPtr& expr : ExpressionsOf(*plan)) {
+      AddReferences(expr, below);
+    }
+    PlanPtr child = Prune(plan->children.front(), below);
+    if (child == plan->children.front()) {
+      return plan;
+    }
+    auto copy = std::make_shared<LogicalPlan>(*plan);
+    if (PassesChild(*plan)) {
+      const auto own = static_cast<std::ptrdiff_t>(plan->output.size() - plan->children.front()->output.size());
+      copy->output = child->output;
+      copy->output.insert(copy->output.end(), plan->output.end() - own, plan->output.end());
+    }
+    copy->children.front() = std::move(child);
     return copy;
   }
 

@@ -286,6 +286,7 @@ Result<PlanPtr> Push(const PlanPtr& plan, Conditions conditions) {
     case PlanKind::kSample:
     case PlanKind::kWindow:
     case PlanKind::kExpand:
+    case PlanKind::kExternal:
     case PlanKind::kMetrics: {
       std::vector<PlanPtr> children;
       for (const PlanPtr& input : plan->children) {

@@ -49,7 +49,9 @@ struct ResolvedTable {
   std::vector<std::string> qualified_name;
 };
 
-/// A function that a user wrote in SQL.
+class ExternalRuntime;
+
+/// A function that a user wrote in SQL or registered.
 struct SqlFunction {
   std::string name;
   std::vector<types::StructField> parameters;
@@ -60,6 +62,8 @@ struct SqlFunction {
   /// Exactly one is set: scalar or table function.
   std::shared_ptr<const spark::connect::Expression> body;
   std::shared_ptr<const spark::connect::Relation> query;
+  /// A function in another language instead of a body or a query; `parameters` are then unknown.
+  std::shared_ptr<const ExternalFunction> external;
 };
 
 /// A session variable.
@@ -127,6 +131,8 @@ class Resolver {
     (void)extension;
     return std::optional<PlanPtr>();
   }
+  /// Where functions in other languages run; null: nowhere.
+  virtual std::shared_ptr<ExternalRuntime> External() { return nullptr; }
   /// A session variable; nullopt where there is none. \param parts  `x`, `session.x`, `system.session.x`.
   virtual Result<std::optional<SessionVariable>> ResolveVariable(const std::vector<std::string>& parts) {
     (void)parts;

@@ -3,6 +3,7 @@
 
 #include "base/bytes.h"
 #include "columnar/ipc.h"
+#include "plan/external.h"
 #include "plan/scan.h"
 #include "session/plan_text_internal.h"
 
@@ -130,6 +131,22 @@ class Printer {
     return "[" + Join(parts, ", ") + "]";
   }
 
+  std::string External(const LogicalPlan& node) {
+    static constexpr const char* kNames[] = {
+        "EvalPython",        "MapInPython",    "FlatMapGroupsInPython", "FlatMapCoGroupsInPython",
+        "AggregateInPython", "EvalPythonUDTF", "EvalPythonUDTF",        "WindowInPython"};
+    std::vector<std::string> calls;
+    for (const plan::ExternalCall& call : node.external->calls) {
+      std::string name;
+      for (const auto& function : call.chain) {
+        name = name.empty() ? function->name : function->name + "(" + name + ")";
+      }
+      calls.push_back(std::move(name));
+    }
+    return std::string(kNames[static_cast<std::size_t>(node.external->kind)]) + " [" + Join(calls, ", ") + "] " +
+           List(node.grouping) + List(node.exprs) + " " + Output(node);
+  }
+
   std::string Projection(const LogicalPlan& node) {
     std::vector<std::string> parts;
     for (std::size_t i = 0; i < node.exprs.size() && i < node.output.size(); ++i) {
@@ -214,6 +231,8 @@ class Printer {
         return "EventTimeWatermark #" + Id(node.event_time) + ", " + std::to_string(node.delay_micros) + " us";
       case PlanKind::kMetrics:
         return "CollectMetrics " + node.name + ", " + List(node.exprs);
+      case PlanKind::kExternal:
+        return External(node);
     }
     return "Unknown";
   }

@@ -1,0 +1,180 @@
+#pragma once
+
+/// \file
+/// Functions of the user in another language, and the operators that run them outside the engine: rows go out as Arrow
+/// batches and come back as Arrow batches. `engine` runs the operators through the interfaces here; a room above
+/// implements them.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/cancellation.h"
+#include "base/result.h"
+#include "columnar/record_batch.h"
+#include "plan/expr.h"
+#include "types/data_type.h"
+#include "types/value.h"
+
+namespace fleuve::plan {
+
+struct ExternalOperator;
+
+/// What a run does next.
+struct ExternalEvent {
+  enum class Kind {
+    kNeedInput,  ///< to be answered by Give or GiveEnd
+    kOutput,     ///< `batch`: rows in the operator's output schema
+    kDone,       ///< the run is over
+  };
+  Kind kind = Kind::kDone;
+  columnar::RecordBatch batch;
+};
+
+/// One run of an external operator. The other side asks for each batch, so neither waits on a full pipe. Threads: one
+/// caller at a time. Dropping it ends the run.
+class ExternalRun {
+ public:
+  virtual ~ExternalRun() = default;
+  /// Waits for what comes next. An error that the user's function raised is a PythonException.
+  virtual Result<ExternalEvent> Next() = 0;
+  /// Rows in the operator's input schema.
+  virtual Result<void> Give(const columnar::RecordBatch& batch) = 0;
+  /// No more rows come.
+  virtual Result<void> GiveEnd() = 0;
+};
+
+/// What a table function says of itself when it is asked (a UDTF with a method `analyze`).
+struct ExternalTableShape {
+  types::Schema schema;
+  bool single_partition = false;
+  /// Names of columns of the table argument.
+  std::vector<std::string> partition_by;
+  struct Key {
+    std::string column;
+    bool ascending = true;
+    std::optional<bool> nulls_first;
+  };
+  std::vector<Key> order_by;
+  /// Names of the columns of the table argument that it wants; empty: all.
+  std::vector<std::string> select;
+  /// The pickled result of `analyze`, handed back to the running function; empty: none.
+  std::string state;
+};
+
+/// An argument of a table function as `analyze` sees it.
+struct ExternalArgument {
+  std::string name;
+  types::DataType type;
+  /// NULL where it is no constant.
+  types::Value value;
+  bool is_constant = false;
+  bool is_table = false;
+};
+
+struct ExternalFunction;
+
+/// Where functions of one session run. Threads: any.
+class ExternalRuntime {
+ public:
+  virtual ~ExternalRuntime() = default;
+  /// Starts a run. \param input, output  schemas of the batches that go out and that come back; \param token  ends
+  /// waits with kCancelled; may be null.
+  virtual Result<std::unique_ptr<ExternalRun>> Start(const ExternalOperator& op, const types::Schema& input,
+                                                     const types::Schema& output, CancellationTokenPtr token) = 0;
+  /// Asks a table function without a declared schema.
+  virtual Result<ExternalTableShape> AnalyzeTableFunction(const ExternalFunction& function,
+                                                          const std::vector<ExternalArgument>& arguments) = 0;
+};
+
+/// How a function is called. The names follow PySpark's evaluation types.
+enum class ExternalCallKind {
+  kScalar,      ///< one value for each row
+  kScalarIter,  ///< batches in, batches out, as many rows
+  kMap,         ///< batches in, batches out, any number of rows
+  kGroupMap,    ///< a group in, rows out
+  kCoGroupMap,  ///< two groups in, rows out
+  kAggregate,   ///< a group in, one value out
+  kTable,       ///< one row in, rows out
+  kOther,       ///< kinds that keep state between batches
+};
+
+/// A function of the user. Two with the same members are the same function.
+struct ExternalFunction {
+  std::string name;
+  /// PySpark's evaluation type (100 = one row at a time, 200 = pandas, ...).
+  int eval_type = 0;
+  /// The pickled function; never looked into here.
+  std::string command;
+  std::string python_version;
+  std::vector<std::string> includes;
+  /// What it returns: a value, or a struct of the columns where it returns rows.
+  types::DataType type;
+  bool deterministic = true;
+  /// A table function whose shape was asked for.
+  std::string table_state;
+
+  ExternalCallKind call_kind() const;
+  bool Same(const ExternalFunction& other) const;
+};
+
+/// One function, or several of which each takes the result of the one before (innermost first), over arguments.
+struct ExternalCall {
+  std::vector<std::shared_ptr<const ExternalFunction>> chain;
+  /// Positions among the node's `exprs`.
+  std::vector<int> arguments;
+  /// One per argument; empty: positional.
+  std::vector<std::string> argument_names;
+};
+
+enum class ExternalKind {
+  /// The child's columns, then one per call. Arguments: `exprs`.
+  kEvaluate,
+  /// What the only call makes of all rows.
+  kMap,
+  /// What the only call makes of each group. The child is sorted by the attributes of `grouping`.
+  kGroupMap,
+  /// As kGroupMap with rows of two sides: the first column of `exprs` (INT 0 or 1) tells which; then `left_arguments`
+  /// columns of the left side, then those of the right one.
+  kCoGroupMap,
+  /// `grouping`, then one column per call; one row per group. The child is sorted by the attributes of `grouping`.
+  kAggregate,
+  /// The child's columns, then what the only call makes of each row.
+  kTable,
+  /// What the only call (a table function) makes of each partition of rows. The child is sorted by the attributes of
+  /// `grouping`.
+  kTableOfRows,
+  /// Groups as in kAggregate; the child's columns, then one per call. Arguments of a call are followed by the first and
+  /// the end position of its frame (INT, in rows of the group) where `framed` says so.
+  kWindow,
+};
+
+/// What a kExternal plan node does.
+struct ExternalOperator {
+  ExternalKind kind = ExternalKind::kEvaluate;
+  std::vector<ExternalCall> calls;
+  std::shared_ptr<ExternalRuntime> runtime;
+  std::size_t left_arguments = 0;
+  /// kTable: a row without results stays, with NULLs.
+  bool outer = false;
+  /// kWindow: one per call; -1: the whole group, else the position among `exprs` of the frame's first row (the end is
+  /// the next one).
+  std::vector<int> framed;
+  /// Settings the functions depend on, by Spark's key.
+  std::map<std::string, std::string> settings;
+  std::string session_zone = "UTC";
+  /// Rows of one batch.
+  std::int64_t batch_rows = 10000;
+};
+
+/// True where the node gives its child's columns first.
+bool PassesChild(const LogicalPlan& node);
+bool IsExternal(const Expr& expr);
+/// True where a function of the user stands in the tree, aggregates and window functions included.
+bool HasExternal(const ExprPtr& expr);
+
+}  // namespace fleuve::plan
