@@ -14,6 +14,7 @@
 #include "base/cancellation.h"
 #include "base/ids.h"
 #include "base/json.h"
+#include "base/resource_lease.h"
 #include "base/result.h"
 #include "connectors/source.h"
 #include "plan/logical_plan.h"
@@ -61,6 +62,12 @@ struct SinkContext {
   SessionHooks hooks;
 };
 
+/// An engine to run something on, with the share of the process's budget that it uses. May outlive the batch.
+struct EngineLoan {
+  std::unique_ptr<ResourceLease> lease;
+  std::shared_ptr<engine::Engine> engine;
+};
+
 /// One batch for a sink.
 struct SinkBatch {
   BatchId batch_id;
@@ -69,8 +76,11 @@ struct SinkBatch {
   plan::PlanPtr plan;
   /// Analysis settings with the batch's timestamp.
   plan::AnalysisConfig config;
-  /// Lent for this batch; lives longer than its `StagedBatch`.
+  /// Lent for this batch; lives longer than its `StagedBatch`. Null for sinks that run user code.
   engine::Engine* engine = nullptr;
+  /// For sinks that run user code: an engine for as long as they need one. Waits for a free share of the budget;
+  /// kCancelled when the token is cancelled first. Threads: any, also after the batch.
+  std::function<Result<EngineLoan>(const CancellationTokenPtr& token)> borrow_engine;
   CancellationTokenPtr token;
   int threads = 1;
   /// Names this run of this batch; unique in the world. Goes into `commitInfo.txnId`.
@@ -128,6 +138,9 @@ class Sink {
   /// True where running a batch already changes the outside world (console, foreachBatch, Kafka): the planned offsets
   /// are made durable before such a run.
   virtual bool run_is_effect() const { return false; }
+  /// True where `Run` waits for code of the user, which may itself need what the process lends: no lease and no engine
+  /// is held meanwhile, the sink borrows them (`SinkBatch::borrow_engine`).
+  virtual bool runs_user_code() const { return false; }
   /// An identity that must not change between runs (the Delta table's id); empty: none. May be asked once the sink has
   /// committed a batch or found its table.
   virtual Result<std::string> Identity() { return std::string(); }

@@ -523,17 +523,21 @@ Result<void> MicroBatchQuery::RunBatch() {
     FLEUVE_TRY(Failpoint("stream.before_effect"));
   }
   mark_ns = Ticks();
-  std::shared_ptr<engine::Engine> engine;  // outlives the staged batch, whose commit may run it again
-  std::unique_ptr<connectors::StagedBatch> staged;
-  {
-    std::unique_ptr<ResourceLease> lease;
-    if (host_->options.budget) {
-      FLEUVE_ASSIGN(lease, host_->options.budget->Acquire(1, token_));
+  batch.borrow_engine = [host = host_](const CancellationTokenPtr& token) -> Result<connectors::EngineLoan> {
+    connectors::EngineLoan loan;
+    if (host->options.budget) {
+      FLEUVE_ASSIGN(loan.lease, host->options.budget->Acquire(1, token));
     }
-    FLEUVE_ASSIGN(engine, host_->engines->Borrow(lease ? lease->memory_bytes() : 0));
-    batch.engine = engine.get();
-    FLEUVE_ASSIGN(staged, sink_->Run(batch));
+    FLEUVE_ASSIGN(loan.engine, host->engines->Borrow(loan.lease ? loan.lease->memory_bytes() : 0));
+    return loan;
+  };
+  connectors::EngineLoan loan;  // its engine outlives the staged batch, whose commit may run it again
+  if (!sink_->runs_user_code()) {
+    FLEUVE_ASSIGN(loan, batch.borrow_engine(token_));
+    batch.engine = loan.engine.get();
   }
+  FLEUVE_ASSIGN(std::unique_ptr<connectors::StagedBatch> staged, sink_->Run(batch));
+  loan.lease.reset();
   FLEUVE_TRY(Failpoint("stream.batch.run"));
   bool already_there = staged->already_there();
   if (!already_there) {

@@ -38,6 +38,8 @@ struct QueryRequest {
   /// Analyzed plan with at least one streaming leaf. References to one relation object share one source.
   plan::PlanPtr plan;
   connectors::SinkSpec sink;
+  /// The provider of a sink that belongs to this query alone (foreachBatch, foreach); null: by `sink.format`.
+  std::shared_ptr<connectors::SinkProvider> sink_provider;
   TriggerSpec trigger;
   std::optional<std::string> name;
   /// A copy of the session's settings at this moment; `conf` answers `spark.sql.streaming.*` and `fleuve.*` keys.
