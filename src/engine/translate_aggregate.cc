@@ -4,6 +4,7 @@
 #include "duckdb/parser/expression/function_expression.hpp"
 #include "engine/call_functions_internal.h"
 #include "engine/carriers_internal.h"
+#include "engine/functions/register_internal.h"
 #include "engine/raise_internal.h"
 #include "engine/translate_internal.h"
 
@@ -20,7 +21,7 @@ bool DependsOnOrder(const std::string& aggregate) {
                                                "duck_first",         "duck_last",         "duck_any_value",
                                                "duck_list",          "duck_arg_max",      "duck_arg_min",
                                                "duck_string_agg",    "spark_map_agg",     "duck_mode"};
-  return kNames.contains(aggregate);
+  return kNames.contains(std::string(WithoutForm(aggregate)));
 }
 
 ParsedPtr Translator::AggregateCall(const ExprPtr& expr, const Column* row) {

@@ -77,6 +77,7 @@ struct CollectList {
   struct State {
     // vector<bool> has no references: booleans are kept as bytes.
     std::vector<std::conditional_t<std::is_same_v<T, bool>, char, typename Kept<T>::Type>> values;
+    auto Fields() { return std::tie(values); }
   };
   static void Step(State& state, const Inputs& inputs, duckdb::idx_t row, const AggregateData&) {
     if (!inputs[0].IsNull(row)) {
@@ -98,6 +99,8 @@ struct CollectSet {
   struct State {
     std::vector<V> values;
     std::set<V, Less<V>> seen;
+    /// `Merge` reads the values of its first argument only.
+    auto Fields() { return std::tie(values); }
   };
   static void Add(State& state, const V& value) {
     if (state.seen.insert(value).second) {
@@ -125,6 +128,7 @@ struct Mode {
   using V = typename Kept<T>::Type;
   struct State {
     std::map<V, std::int64_t, Less<V>> counts;
+    auto Fields() { return std::tie(counts); }
   };
   static void Step(State& state, const Inputs& inputs, duckdb::idx_t row, const AggregateData&) {
     if (!inputs[0].IsNull(row)) {
@@ -159,6 +163,7 @@ struct ListAgg {
   struct State {
     std::string text;
     bool set = false;
+    auto Fields() { return std::tie(text, set); }
   };
   static void Append(State& state, Str part, const AggregateData& data) {
     if (state.set) {
@@ -190,6 +195,7 @@ struct ListAgg {
 struct Histogram {
   struct State {
     std::vector<std::pair<double, double>> bins;
+    auto Fields() { return std::tie(bins); }
   };
   static void Trim(State& state, std::size_t most) {
     while (state.bins.size() > most) {
@@ -271,7 +277,7 @@ struct Histogram {
 
 template <template <typename> class Policy, bool kElement>
 Result<AggregateImplementation> MakeCollect(const AggregateSite& site) {
-  std::optional<AggregateImplementation> made;
+  std::optional<Result<AggregateImplementation>> made;
   const types::DataType& type = site.ArgumentType(0);
   if (!WithCarrier(type, [&](auto zero) { made = RowAggregate<Policy<decltype(zero)>>::Make(site); })) {
     made = RowAggregate<Policy<duckdb::Value>>::Make(site);

@@ -106,6 +106,7 @@ struct Extreme {
   struct State {
     typename Kept<T>::Type value{};
     bool set = false;
+    auto Fields() { return std::tie(value, set); }
   };
   static void Step(State& state, const Inputs& inputs, duckdb::idx_t row, const AggregateData&) {
     if (inputs[0].IsNull(row)) {
@@ -146,6 +147,7 @@ struct ExtremeBy {
     typename Kept<K>::Type key{};
     duckdb::Value value;
     bool set = false;
+    auto Fields() { return std::tie(key, value, set); }
   };
   static void Step(State& state, const Inputs& inputs, duckdb::idx_t row, const AggregateData&) {
     if (inputs[1].IsNull(row)) {
@@ -179,6 +181,7 @@ struct Edge {
     typename Kept<T>::Type value{};
     bool set = false;
     bool null = true;
+    auto Fields() { return std::tie(value, set, null); }
   };
   static void Step(State& state, const Inputs& inputs, duckdb::idx_t row, const AggregateData& data) {
     if (!kLast && state.set) {
@@ -210,7 +213,7 @@ struct Edge {
 
 template <bool kMax>
 Result<AggregateImplementation> MakeExtreme(const AggregateSite& site) {
-  std::optional<AggregateImplementation> made;
+  std::optional<Result<AggregateImplementation>> made;
   if (!WithCarrier(site.expr.type,
                    [&](auto zero) { made = RowAggregate<Extreme<decltype(zero), kMax>>::Make(site); })) {
     made = RowAggregate<Extreme<duckdb::Value, kMax>>::Make(site);
@@ -220,7 +223,7 @@ Result<AggregateImplementation> MakeExtreme(const AggregateSite& site) {
 
 template <bool kMax>
 Result<AggregateImplementation> MakeExtremeBy(const AggregateSite& site) {
-  std::optional<AggregateImplementation> made;
+  std::optional<Result<AggregateImplementation>> made;
   if (!WithCarrier(site.ArgumentType(1),
                    [&](auto zero) { made = RowAggregate<ExtremeBy<decltype(zero), kMax>>::Make(site); })) {
     made = RowAggregate<ExtremeBy<duckdb::Value, kMax>>::Make(site);
@@ -230,7 +233,7 @@ Result<AggregateImplementation> MakeExtremeBy(const AggregateSite& site) {
 
 template <bool kLast>
 Result<AggregateImplementation> MakeEdge(const AggregateSite& site) {
-  std::optional<AggregateImplementation> made;
+  std::optional<Result<AggregateImplementation>> made;
   if (!WithCarrier(site.expr.type, [&](auto zero) { made = RowAggregate<Edge<decltype(zero), kLast>>::Make(site); })) {
     made = RowAggregate<Edge<duckdb::Value, kLast>>::Make(site);
   }

@@ -23,6 +23,7 @@ struct MomentState {
   double m2 = 0;
   double m3 = 0;
   double m4 = 0;
+  auto Fields() { return std::tie(n, average, m2, m3, m4); }
 };
 
 template <Moment kMoment>
@@ -118,6 +119,7 @@ struct PairState {
   double ck = 0;
   double x_mk = 0;
   double y_mk = 0;
+  auto Fields() { return std::tie(n, x_average, y_average, ck, x_mk, y_mk); }
 };
 
 /// Functions of two columns. The regression functions take y first.
@@ -250,6 +252,7 @@ template <typename T>
 struct Percentile {
   struct State {
     std::map<double, std::int64_t, DoubleLess> counts;
+    auto Fields() { return std::tie(counts); }
   };
   static void Step(State& state, const Inputs& inputs, duckdb::idx_t row, const AggregateData& data) {
     if (inputs[0].IsNull(row) || inputs[1].IsNull(row)) {
@@ -316,6 +319,7 @@ template <typename T>
 struct ApproxPercentile {
   struct State {
     std::vector<typename Kept<T>::Type> values;
+    auto Fields() { return std::tie(values); }
   };
   static T Unpack(const typename Kept<T>::Type& value) {
     if constexpr (std::is_same_v<T, Int128>) {
@@ -367,6 +371,7 @@ struct ApproxPercentile {
 struct CountDistinct {
   struct State {
     std::unordered_set<std::uint64_t> hashes;
+    auto Fields() { return std::tie(hashes); }
   };
   static void Step(State& state, const Inputs& inputs, duckdb::idx_t row, const AggregateData& data) {
     if (inputs[0].IsNull(row)) {

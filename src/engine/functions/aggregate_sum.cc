@@ -29,6 +29,7 @@ struct WholeState {
   duckdb::hugeint_t packed{0};  // 128 bits, aligned to eight bytes as states are
   std::int64_t count = 0;
   bool overflow = false;
+  auto Fields() { return std::tie(packed, count, overflow); }
 };
 
 void AddWhole(WholeState& state, Int128 value, std::int64_t count) {
@@ -132,6 +133,7 @@ struct WholeMean : WholeSum<T> {
 struct RealState {
   double sum = 0;
   std::int64_t count = 0;
+  auto Fields() { return std::tie(sum, count); }
 };
 
 struct RealSum {
@@ -169,6 +171,7 @@ struct Product {
   struct State {
     double value = 1;
     bool set = false;
+    auto Fields() { return std::tie(value, set); }
   };
   static void Step(State& state, const Inputs& inputs, duckdb::idx_t row, const AggregateData&) {
     if (!inputs[0].IsNull(row)) {
@@ -203,7 +206,7 @@ Result<AggregateImplementation> MakeTotal(const AggregateSite& site) {
     case TypeKind::kYearMonthInterval:
       return RowAggregate<Whole<std::int32_t>>::Make(site);
     case TypeKind::kDecimal: {
-      std::optional<AggregateImplementation> made;
+      std::optional<Result<AggregateImplementation>> made;
       WithDecimalCarrier(input.precision(), [&](auto zero) { made = RowAggregate<Whole<decltype(zero)>>::Make(site); });
       return *std::move(made);
     }
@@ -219,6 +222,7 @@ struct BitFold {
   struct State {
     T value = kOp == Bits::kAnd ? static_cast<T>(-1) : T{0};
     bool set = false;
+    auto Fields() { return std::tie(value, set); }
   };
   static void Fold(State& state, T value) {
     if constexpr (kOp == Bits::kAnd) {

@@ -13,6 +13,7 @@
 
 #include <new>
 
+#include "engine/functions/aggregate_states_internal.h"
 #include "engine/functions/rows_internal.h"
 
 namespace fleuve::engine {
@@ -113,7 +114,7 @@ struct RowAggregate {
     }
   }
 
-  static AggregateImplementation Make(const AggregateSite& site) {
+  static AggregateImplementation Plain(const AggregateSite& site) {
     duckdb::vector<duckdb::LogicalType> arguments(site.arguments.begin(), site.arguments.end());
     constexpr bool kTrivial = std::is_trivially_destructible_v<State>;
     duckdb::AggregateFunction function(site.expr.function, arguments, site.result, Size, Initialize, Update, Combine,
@@ -121,12 +122,53 @@ struct RowAggregate {
                                        kTrivial ? nullptr : Destroy);
     return AggregateImplementation{std::move(function), MakeAggregateData(site)};
   }
+  /// The form that `site` asks for.
+  static Result<AggregateImplementation> Make(const AggregateSite& site);
 };
 
 inline void FinishNull(duckdb::Vector& result, duckdb::idx_t row) { duckdb::FlatVector::SetNull(result, row, true); }
 template <typename T>
 void FinishValue(duckdb::Vector& result, duckdb::idx_t row, T value) {
   duckdb::FlatVector::GetData<typename Physical<T>::Type>(result)[row] = Physical<T>::Write(result, value);
+}
+
+/// A policy whose result is its state.
+template <typename P>
+struct PartialForm : P {
+  static void Finish(typename P::State& state, duckdb::Vector& result, duckdb::idx_t row, const AggregateData&) {
+    FinishValue<Str>(result, row, WriteState(state));
+  }
+};
+
+/// A policy whose input are states.
+template <typename P>
+struct FinalForm : P {
+  static void Step(typename P::State& state, const Inputs& inputs, duckdb::idx_t row, const AggregateData& data) {
+    if (!inputs[0].IsNull(row)) {
+      P::Merge(ReadState<typename P::State>(inputs[0].Get<Str>(row)), state, data);
+    }
+  }
+};
+
+template <typename P>
+Result<AggregateImplementation> RowAggregate<P>::Make(const AggregateSite& site) {
+  if constexpr (KeptState<State>) {
+    AggregateSite whole = site;
+    whole.form = AggregateForm::kWhole;
+    switch (site.form) {
+      case AggregateForm::kWhole:
+        break;
+      case AggregateForm::kPartial:
+        return RowAggregate<PartialForm<P>>::Plain(whole);
+      case AggregateForm::kMerge:
+        return RowAggregate<PartialForm<FinalForm<P>>>::Plain(whole);
+      case AggregateForm::kFinal:
+        return RowAggregate<FinalForm<P>>::Plain(whole);
+    }
+  } else if (site.form != AggregateForm::kWhole) {
+    return Error::Unsupported("the aggregate function " + site.expr.function + " over a stream");
+  }
+  return Plain(site);
 }
 
 /// Spark's order of values: NULL first, NaN last among numbers, text by bytes, nested values part by part.

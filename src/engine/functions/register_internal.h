@@ -87,10 +87,15 @@ bool HasScalar(std::string_view name);
 /// The DuckDB function for a kAggregate node named `spark_*`; `arguments` are the carriers of its children. Names
 /// `duck_*` are DuckDB's own aggregates (`duck_count_star`, `duck_min`, ...), which the translator binds itself.
 /// Distinct, filter and order are the translator's.
+/// Which form of an aggregate is wanted (aggregate_states_internal.h).
+enum class AggregateForm { kWhole, kPartial, kMerge, kFinal };
 struct AggregateSite {
+  /// The call as it is without a form: its own children and result type.
   const plan::Expr& expr;
+  /// The carriers of the children that DuckDB sees.
   std::vector<duckdb::LogicalType> arguments;
   duckdb::LogicalType result;
+  AggregateForm form = AggregateForm::kWhole;
 
   const types::DataType& ArgumentType(std::size_t i) const { return expr.children[i]->type; }
   const types::Value& Literal(std::size_t i) const { return expr.children[i]->value; }
@@ -107,6 +112,8 @@ struct AggregateEntry {
 Result<AggregateImplementation> MakeAggregate(const plan::Expr& expr, const std::vector<duckdb::LogicalType>& arguments,
                                               const duckdb::LogicalType& result);
 bool HasAggregate(std::string_view name);
+/// The name without `#partial`, `#merge`, `#final`.
+std::string_view WithoutForm(std::string_view aggregate);
 
 // ---- Tables of the files ----
 

@@ -162,16 +162,43 @@ bool HasScalar(std::string_view name) { return Find(Scalars(), name) != nullptr;
 
 Result<AggregateImplementation> MakeAggregate(const plan::Expr& expr, const std::vector<duckdb::LogicalType>& arguments,
                                               const duckdb::LogicalType& result) {
-  const AggregateEntry* entry = Find(Aggregates(), expr.function);
+  const std::string_view name = WithoutForm(expr.function);
+  const AggregateEntry* entry = Find(Aggregates(), name);
   if (entry == nullptr) {
-    return Error::Unsupported("the aggregate function " + expr.function);
+    return Error::Unsupported("the aggregate function " + std::string(name));
   }
-  FLEUVE_ASSIGN(AggregateImplementation made, entry->make(AggregateSite{expr, arguments, result}));
+  AggregateForm form = AggregateForm::kWhole;
+  plan::Expr whole;
+  if (name.size() != expr.function.size()) {
+    const std::string_view ending = std::string_view(expr.function).substr(name.size());
+    form = ending == "#partial" ? AggregateForm::kPartial
+           : ending == "#merge" ? AggregateForm::kMerge
+                                : AggregateForm::kFinal;
+    whole = expr;
+    whole.function = std::string(name);
+    whole.type = expr.children.back()->type;
+    whole.children.pop_back();
+    if (form != AggregateForm::kPartial) {
+      whole.children.erase(whole.children.begin());
+    }
+  }
+  FLEUVE_ASSIGN(AggregateImplementation made,
+                entry->make(AggregateSite{form == AggregateForm::kWhole ? expr : whole, arguments, result, form}));
   made.function.name = expr.function;
   made.function.SetFallible();
   return made;
 }
 
 bool HasAggregate(std::string_view name) { return Find(Aggregates(), name) != nullptr; }
+
+std::string_view WithoutForm(std::string_view aggregate) {
+  for (std::string_view ending :
+       {std::string_view("#partial"), std::string_view("#merge"), std::string_view("#final")}) {
+    if (aggregate.ends_with(ending)) {
+      return aggregate.substr(0, aggregate.size() - ending.size());
+    }
+  }
+  return aggregate;
+}
 
 }  // namespace fleuve::engine
