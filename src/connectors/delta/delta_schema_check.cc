@@ -10,7 +10,6 @@ namespace {
 using types::DataType;
 using types::TypeKind;
 
-/// A type change that readers of the wider type can follow (Delta's type widening).
 bool Widens(const DataType& from, const DataType& to) {
   const auto digits = [](TypeKind kind) {
     return kind == TypeKind::kByte ? 3 : kind == TypeKind::kShort ? 5 : kind == TypeKind::kInt ? 10 : 20;
@@ -87,6 +86,8 @@ bool HasMapping(const dl::Metadata& metadata) {
 }
 
 }  // namespace
+
+bool IsWidening(const DataType& from, const DataType& to) { return Widens(from, to); }
 
 bool IsReadable(const types::Schema& existing, const types::Schema& read) {
   for (const auto& field : existing.fields()) {

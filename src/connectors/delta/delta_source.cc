@@ -20,11 +20,16 @@ std::int64_t VersionOfFile(const std::string& path) {
   return std::stoll(name.substr(0, 20));
 }
 
+/// A start beyond the newest version is waited for.
+bool AcceptsLaterStart(const plan::AnalysisConfig& config) {
+  return BooleanConf(config, "spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled", false);
+}
+
 }  // namespace
 
 DeltaSource::DeltaSource(std::shared_ptr<const DeltaStreamRelation> relation, DeltaSourceOptions options,
                          SourceContext context, dl::DeltaLogPtr log, dl::SnapshotPtr at_start,
-                         types::Schema table_schema)
+                         types::Schema table_schema, std::optional<SchemaLog> schema_log)
     : relation_(std::move(relation)),
       options_(std::move(options)),
       context_(std::move(context)),
@@ -32,7 +37,16 @@ DeltaSource::DeltaSource(std::shared_ptr<const DeltaStreamRelation> relation, De
       table_id_(at_start->metadata().id),
       metadata_(relation_->metadata()),
       start_version_(at_start->version()),
-      read_schema_(std::move(table_schema)) {}
+      read_schema_(std::move(table_schema)),
+      schema_log_(std::move(schema_log)) {
+  if (is_tracking()) {
+    tracked_ = schema_log_->newest();
+  }
+  // A start that the user names leaves no snapshot to be ordered; without a watermark nothing can be late.
+  event_order_ = !options_.has_start() && context_.event_time && !options_.read_change_feed &&
+                 options_.with_event_time_order.value_or(
+                     BooleanConf(context_.config, "spark.databricks.delta.withEventTimeOrder.enabled", false));
+}
 
 DeltaSource::~DeltaSource() { Stop(); }
 
@@ -62,6 +76,9 @@ Result<dl::SnapshotPtr> DeltaSource::Latest() {
 
 Result<std::int64_t> DeltaSource::VersionOfTimestamp(const std::string& text) {
   const auto micros = types::ParseTimestamp(text, context_.config.session_zone);
+  if (!micros && !BooleanConf(context_.config, "spark.databricks.delta.timeTravel.parsing.strict", true)) {
+    return log_->EarliestVersion(/*recreatable=*/false);
+  }
   if (!micros) {
     return Error(ErrorKind::kInvalidArgument, "DELTA_TIMESTAMP_INVALID",
                  "The provided timestamp (" + text + ") cannot be converted to a valid timestamp.")
@@ -73,6 +90,9 @@ Result<std::int64_t> DeltaSource::VersionOfTimestamp(const std::string& text) {
     if (commit.timestamp_ms >= wanted_ms) {
       return commit.version;
     }
+  }
+  if (AcceptsLaterStart(context_.config) && !commits.empty()) {
+    return commits.back().version + 1;
   }
   const std::int64_t last_ms = commits.empty() ? 0 : commits.back().timestamp_ms;
   auto last = types::TimestampToString(last_ms * 1000, context_.config.session_zone);
@@ -95,6 +115,9 @@ Result<DeltaSource::Start> DeltaSource::ResolveStart(std::int64_t latest) {
   if (options_.starting_version) {
     const std::int64_t wanted = *options_.starting_version;
     FLEUVE_ASSIGN(const std::int64_t earliest, log_->EarliestVersion(/*recreatable=*/false));
+    if (wanted > latest && AcceptsLaterStart(context_.config)) {
+      return Start{wanted, false};
+    }
     if (wanted < earliest || wanted > latest) {
       return Error(ErrorKind::kNotFound, "DELTA_VERSION_NOT_FOUND",
                    "Cannot time travel Delta table to version " + std::to_string(wanted) + ". Available versions: [" +
@@ -162,7 +185,15 @@ Result<void> DeltaSource::Recover(const std::optional<Offset>& start, const std:
     FLEUVE_ASSIGN(const DeltaOffset from, DeltaOffset::Parse(*start, table_id_));
     (void)from;
   }
-  return {};
+  return CheckEventOrder(start, end);
+}
+
+Result<void> DeltaSource::BatchPlanned(const std::optional<Offset>& start) {
+  if (!start || !is_tracking()) {
+    return {};
+  }
+  FLEUVE_ASSIGN(const DeltaOffset from, DeltaOffset::Parse(*start, table_id_));
+  return from.is_barrier() ? Evolve(from.version) : Result<void>();
 }
 
 Result<void> DeltaSource::PrepareForAvailableNow() {
@@ -174,15 +205,26 @@ Result<void> DeltaSource::PrepareForAvailableNow() {
 Result<std::optional<DeltaOffset>> DeltaSource::Walk(const DeltaOffset& from, Budget budget,
                                                      std::int64_t last_version) {
   DeltaOffset at = from;
+  const auto ended = [&]() { return at == from ? std::nullopt : std::optional<DeltaOffset>(at); };
+  bool used = false;
   if (at.is_starting) {
     FLEUVE_ASSIGN(const auto snapshot, SnapshotFiles(at.version));
-    for (std::int64_t i = at.index + 1; i < static_cast<std::int64_t>(snapshot->files.size()); ++i) {
-      if (!budget.Take(snapshot->files[static_cast<std::size_t>(i)].size)) {
-        return at == from ? std::nullopt : std::optional<DeltaOffset>(at);
+    for (std::int64_t i = at.next_file(); i < snapshot->count(); ++i) {
+      if (options_.read_change_feed && IsExcluded(snapshot->file(i))) {
+        at.index = i;
+        continue;
+      }
+      if (!budget.Take(snapshot->file(i).size)) {
+        return ended();
       }
       at.index = i;
+      used = true;
     }
     at = DeltaOffset{at.version + 1, -1, false};
+  }
+  if (options_.read_change_feed) {
+    FLEUVE_ASSIGN(at, WalkChanges(at, budget, used, last_version));
+    return ended();
   }
   while (at.version <= last_version) {
     std::int64_t version = at.version;
@@ -193,15 +235,19 @@ Result<std::optional<DeltaOffset>> DeltaSource::Walk(const DeltaOffset& from, Bu
     if (version != at.version) {
       at = DeltaOffset{version, -1, false};
     }
-    for (std::int64_t i = at.index + 1; i < static_cast<std::int64_t>(commit->files.size()); ++i) {
-      if (!budget.Take(commit->files[static_cast<std::size_t>(i)].size)) {
-        return at == from ? std::nullopt : std::optional<DeltaOffset>(at);
+    if (commit->barrier && at.index == -1) {
+      at.index = kBarrier;
+      return ended();
+    }
+    for (std::int64_t i = at.next_file(); i < commit->count(); ++i) {
+      if (!budget.Take(commit->file(i).size)) {
+        return ended();
       }
       at.index = i;
     }
     at = DeltaOffset{at.version + 1, -1, false};
   }
-  return at == from ? std::nullopt : std::optional<DeltaOffset>(at);
+  return ended();
 }
 
 Result<std::optional<Offset>> DeltaSource::LatestOffset(const std::optional<Offset>& start, Admission admission) {
@@ -219,6 +265,26 @@ Result<std::optional<Offset>> DeltaSource::LatestOffset(const std::optional<Offs
     record = true;
     from = DeltaOffset{start_->version, -1, start_->is_snapshot};
   }
+  if (schema_log_ && schema_log_->empty()) {
+    // A base offset is before its version, which may not exist yet.
+    const std::int64_t version = !start || from.index != -1 || from.is_starting || from.version == 0
+                                     ? std::min(from.version, latest->version())
+                                     : from.version - 1;
+    FLEUVE_TRY(StartTracking(version, version));
+  } else if (is_tracking() && !start) {
+    FLEUVE_TRY(FollowSnapshot(std::min(from.version, latest->version())));
+  }
+  if (is_tracking() && from.index == kBarrier) {
+    from.index = kPastBarrier;
+    return std::optional<Offset>(from.ToJson(table_id_));
+  }
+  if (is_tracking() && from.index == kPastBarrier) {
+    // Only a run that ended between the two steps of a change comes here with the change still to be made.
+    FLEUVE_TRY(Evolve(from.version));
+  }
+  if (options_.read_change_feed && from.version <= latest->version()) {
+    FLEUVE_TRY(CheckFeed(from.version));
+  }
   FLEUVE_TRY(CheckStartSchema(from.is_starting || from.version == 0 ? from.version : from.version - 1));
   if (available_now_ && !available_now_version_) {
     // What the run will read is fixed now; what forbids a commit of it is found now.
@@ -235,7 +301,12 @@ Result<std::optional<Offset>> DeltaSource::LatestOffset(const std::optional<Offs
     budget.bytes = options_.max_bytes;
   }
   const std::int64_t last_version = available_now_version_ ? *available_now_version_ : latest->version();
-  FLEUVE_ASSIGN(const auto end, Walk(from, budget, last_version));
+  std::optional<DeltaOffset> end;
+  if (event_order_ && from.is_starting && (budget.is_limited() || from.event_time_ms)) {
+    FLEUVE_ASSIGN(end, WalkBuckets(from, budget));
+  } else {
+    FLEUVE_ASSIGN(end, Walk(from, budget, last_version));
+  }
   CountBacklog(end ? *end : from);
   if (!end) {
     return start;
@@ -257,61 +328,89 @@ Result<BatchInput> DeltaSource::Read(const std::optional<Offset>& start, const O
     }
     from = DeltaOffset{start_->version, -1, start_->is_snapshot};
   }
+  if (schema_log_ && schema_log_->empty()) {
+    const bool has_base_end = end.index == -1 && !end.is_starting;
+    FLEUVE_TRY(StartTracking(from.version, std::max(from.version, has_base_end ? end.version - 1 : end.version)));
+  }
+  if (options_.read_change_feed && (from.is_starting || from.version < end.version || end.index >= 0)) {
+    FLEUVE_TRY(CheckFeed(from.version));
+  }
   FLEUVE_TRY(CheckStartSchema(from.is_starting || from.version == 0 ? from.version : from.version - 1));
+  if (from.event_time_ms || end.event_time_ms) {
+    return ReadBucket(from, end);
+  }
+  FLEUVE_ASSIGN(const std::vector<Part> parts, PartsOf(from, end));
+  if (options_.read_change_feed) {
+    return ReadChanges(from, parts);
+  }
   std::vector<const dl::AddFile*> files;
-  std::vector<std::shared_ptr<const VersionFiles>> holders;
+  for (const Part& part : parts) {
+    for (std::int64_t i = part.first; i <= part.last; ++i) {
+      if (!IsExcluded(part.files->file(i))) {
+        files.push_back(&part.files->file(i));
+      }
+    }
+  }
+  return InputOf(files);
+}
+
+Result<std::vector<DeltaSource::Part>> DeltaSource::PartsOf(const DeltaOffset& from, const DeltaOffset& end) {
+  std::vector<Part> parts;
   DeltaOffset at = from;
   if (at.is_starting) {
-    FLEUVE_ASSIGN(auto snapshot, SnapshotFiles(at.version));
-    const auto count = static_cast<std::int64_t>(snapshot->files.size());
-    const std::int64_t last = end.is_starting && end.version == at.version ? std::min(end.index, count - 1) : count - 1;
-    for (std::int64_t i = at.index + 1; i <= last; ++i) {
-      files.push_back(&snapshot->files[static_cast<std::size_t>(i)]);
-    }
-    holders.push_back(std::move(snapshot));
+    Part part;
+    FLEUVE_ASSIGN(part.files, SnapshotFiles(at.version));
+    part.version = at.version;
+    part.is_snapshot = true;
+    const std::int64_t count = part.files->count();
+    part.first = at.next_file();
+    part.last = end.is_starting && end.version == at.version ? std::min(end.index, count - 1) : count - 1;
+    parts.push_back(std::move(part));
     at = DeltaOffset{at.version + 1, -1, false};
   }
-  if (!end.is_starting) {
-    // The version of a base offset is not opened: it may not exist yet.
-    const std::int64_t last_version = end.index >= 0 ? end.version : end.version - 1;
-    std::int64_t seen = at.version - 1;
-    while (at.version <= last_version) {
-      std::int64_t version = at.version;
-      auto opened = OpenCommit(&version, last_version);
-      if (!opened.ok()) {
-        if (opened.error().kind() == ErrorKind::kNotFound &&
-            opened.error().condition() != "DELTA_MISSING_FILES_UNEXPECTED_VERSION") {
-          break;
-        }
-        return std::move(opened).error();
-      }
-      if (!*opened) {
+  if (end.is_starting) {
+    return parts;
+  }
+  // The version of a base offset is not opened: it may not exist yet.
+  const std::int64_t last_version = end.index >= 0 ? end.version : end.version - 1;
+  std::int64_t seen = at.version - 1;
+  while (at.version <= last_version) {
+    std::int64_t version = at.version;
+    auto opened = OpenCommit(&version, last_version);
+    if (!opened.ok()) {
+      if (opened.error().kind() == ErrorKind::kNotFound &&
+          opened.error().condition() != "DELTA_MISSING_FILES_UNEXPECTED_VERSION") {
         break;
       }
-      const VersionFiles& commit = **opened;
-      const auto count = static_cast<std::int64_t>(commit.files.size());
-      const std::int64_t first = version == at.version ? at.index + 1 : 0;
-      const std::int64_t last = version == end.version ? std::min(end.index, count - 1) : count - 1;
-      for (std::int64_t i = first; i <= last; ++i) {
-        files.push_back(&commit.files[static_cast<std::size_t>(i)]);
-      }
-      holders.push_back(*opened);
-      seen = version;
-      at = DeltaOffset{version + 1, -1, false};
+      return std::move(opened).error();
     }
-    if (seen < last_version) {
-      return Error(ErrorKind::kNotFound, "DELTA_STREAMING_TRAILING_COMMIT_MISSING",
-                   "The stream expected the commits up to version " + std::to_string(last_version) +
-                       " but the last one it found is " + std::to_string(seen) +
-                       ": commit files of the table were removed while the batch was planned.")
-          .With("expectedVersion", std::to_string(last_version))
-          .With("seenVersion", std::to_string(seen));
+    if (!*opened) {
+      break;
     }
+    Part part;
+    part.version = version;
+    part.files = *opened;
+    const std::int64_t count = part.files->count();
+    part.first = version == at.version ? at.next_file() : 0;
+    part.last = version == end.version ? std::min(end.index, count - 1) : count - 1;
+    parts.push_back(std::move(part));
+    seen = version;
+    at = DeltaOffset{version + 1, -1, false};
   }
+  if (seen < last_version &&
+      BooleanConf(context_.config, "spark.databricks.delta.streaming.trailingCommitValidation.enabled", true)) {
+    return Error(ErrorKind::kNotFound, "DELTA_STREAMING_TRAILING_COMMIT_MISSING",
+                 "The stream expected the commits up to version " + std::to_string(last_version) +
+                     " but the last one it found is " + std::to_string(seen) +
+                     ": commit files of the table were removed while the batch was planned.")
+        .With("expectedVersion", std::to_string(last_version))
+        .With("seenVersion", std::to_string(seen));
+  }
+  return parts;
+}
+
+Result<BatchInput> DeltaSource::InputOf(const std::vector<const dl::AddFile*>& files) const {
   BatchInput input;
-  if (options_.exclude) {
-    std::erase_if(files, [&](const dl::AddFile* file) { return options_.exclude->Find(file->path); });
-  }
   if (files.empty()) {
     input.row_count = 0;
     return input;
@@ -319,8 +418,7 @@ Result<BatchInput> DeltaSource::Read(const std::optional<Offset>& start, const O
   FLEUVE_ASSIGN(plan::FileScan scan, dl::MakeScan(metadata_));
   scan.session_zone = context_.config.session_zone;
   std::int64_t rows = 0;
-  const auto ignore = context_.config.conf ? context_.config.conf("spark.sql.files.ignoreMissingFiles") : std::nullopt;
-  const bool ignore_missing = ignore && AsciiLower(*ignore) == "true";
+  const bool ignore_missing = BooleanConf(context_.config, "spark.sql.files.ignoreMissingFiles", false);
   for (const dl::AddFile* file : files) {
     if (ignore_missing) {
       FLEUVE_ASSIGN(const std::string path, dl::AbsolutePath(log_->location(), file->path));
@@ -350,7 +448,7 @@ void DeltaSource::CountBacklog(const DeltaOffset& end) {
   std::int64_t files = 0;
   std::int64_t bytes = 0;
   const auto add = [&](const VersionFiles& version, std::int64_t from) {
-    const auto count = static_cast<std::int64_t>(version.files.size());
+    const std::int64_t count = version.count();
     if (version.failure || from >= count) {
       return;
     }
@@ -360,47 +458,53 @@ void DeltaSource::CountBacklog(const DeltaOffset& end) {
       return;
     }
     for (std::int64_t i = from; i < count; ++i) {
-      const auto& file = version.files[static_cast<std::size_t>(i)];
-      if (!options_.exclude->Find(file.path)) {
+      if (!IsExcluded(version.file(i))) {
         ++files;
-        bytes += file.size;
+        bytes += version.file(i).size;
       }
     }
   };
   std::int64_t version = end.version;
-  std::int64_t index = end.index;
+  std::int64_t next_file = end.next_file();
   if (snapshot_files_ && !snapshot_listed_) {
     snapshot_listed_ = true;
-    newly_listed_ += static_cast<std::int64_t>(snapshot_files_->files.size());
+    newly_listed_ += snapshot_files_->count();
     listed_up_to_ = std::max(listed_up_to_, snapshot_files_version_);
   }
   if (end.is_starting) {
-    if (auto snapshot = SnapshotFiles(end.version); snapshot.ok()) {
-      add(**snapshot, end.index + 1);
+    if (end.event_time_ms) {
+      for (const auto& [bounds, file] : bounds_) {
+        if (bounds.high_micros && *bounds.high_micros >= (*end.event_time_ms + 1) * 1000 && !IsExcluded(*file)) {
+          ++files;
+          bytes += file->size;
+        }
+      }
+    } else if (auto snapshot = SnapshotFiles(end.version); snapshot.ok()) {
+      add(**snapshot, next_file);
     }
     ++version;
-    index = -1;
+    next_file = 0;
   }
   // Commits that the planning of this batch took count as listed now too.
   for (const auto& [known, commit] : commits_) {
     if (known > listed_up_to_ && known < version) {
-      newly_listed_ += static_cast<std::int64_t>(commit->files.size());
+      newly_listed_ += commit->count();
       listed_up_to_ = known;
     }
   }
   if (latest_known_ - version > kBacklogCommits) {
     return;
   }
-  for (; version <= latest_known_; ++version, index = -1) {
+  for (; version <= latest_known_; ++version, next_file = 0) {
     auto commit = CommitFiles(version);
     if (!commit.ok()) {
       continue;
     }
     if (version > listed_up_to_) {
-      newly_listed_ += static_cast<std::int64_t>((*commit)->files.size());
+      newly_listed_ += (*commit)->count();
       listed_up_to_ = version;
     }
-    add(**commit, index + 1);
+    add(**commit, next_file);
   }
   backlog_files_ = files;
   backlog_bytes_ = bytes;

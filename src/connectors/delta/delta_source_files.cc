@@ -30,7 +30,10 @@ std::string ChangeInfo(const dl::CommitInfo* info, const std::string& removed) {
   return out;
 }
 
-Error SchemaChanged(bool with_start, std::int64_t version, const types::Schema& read, const types::Schema& data) {
+}  // namespace
+
+Error SchemaChangedWithVersion(bool with_start, std::int64_t version, const types::Schema& read,
+                               const types::Schema& data) {
   const std::string number = std::to_string(version);
   return Error(ErrorKind::kConflict,
                with_start ? "DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS" : "DELTA_SCHEMA_CHANGED_WITH_VERSION",
@@ -44,12 +47,17 @@ Error SchemaChanged(bool with_start, std::int64_t version, const types::Schema& 
       .With("dataSchema", data.SimpleString());
 }
 
-}  // namespace
-
 Result<void> DeltaSource::CheckMetadata(const dl::Metadata& metadata, std::int64_t version) {
   if (metadata.id != table_id_) {
     return DifferentTable(metadata.id, table_id_);
   }
+  if (schema_log_) {
+    // The log decides what is read how; its barriers stop the stream where that changes.
+    return {};
+  }
+  const auto unsafe = [&](const char* name) {
+    return BooleanConf(context_.config, std::string("spark.databricks.delta.streaming.") + name, false);
+  };
   auto json = Json::Parse(metadata.schema_string);
   if (!json.ok()) {
     return std::move(json).error();
@@ -58,7 +66,19 @@ Result<void> DeltaSource::CheckMetadata(const dl::Metadata& metadata, std::int64
   const bool backfill = version <= start_version_;
   const bool renamed = backfill ? HasRenameOrDrop(metadata, metadata_) : HasRenameOrDrop(metadata_, metadata);
   const types::Schema data = dl::ReadSchemaOf(stored);
-  if (renamed) {
+  if (renamed && backfill && unsafe("unsafeReadOnIncompatibleColumnMappingSchemaChanges.enabled")) {
+    return {};
+  }
+  if (renamed && !unsafe("unsafeReadOnIncompatibleColumnMappingSchemaChanges.enabled")) {
+    if (!BooleanConf(context_.config, "spark.databricks.delta.streaming.schemaTracking.enabled", true)) {
+      return Error(ErrorKind::kUnsupported, "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE",
+                   "Streaming read is not supported on tables with read-incompatible schema changes (e.g. rename or "
+                   "drop or datatype changes).\nRead schema: " +
+                       read_schema_.SimpleString() + ". Incompatible data schema: " + data.SimpleString() + ".")
+          .With("docLink", "")
+          .With("readSchema", read_schema_.SimpleString())
+          .With("incompatibleSchema", data.SimpleString());
+    }
     return Error(ErrorKind::kUnsupported, "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG",
                  "Streaming read is not supported on tables with read-incompatible schema changes (e.g. rename or drop "
                  "or "
@@ -69,8 +89,13 @@ Result<void> DeltaSource::CheckMetadata(const dl::Metadata& metadata, std::int64
         .With("readSchema", read_schema_.SimpleString())
         .With("incompatibleSchema", data.SimpleString());
   }
-  if (!IsReadable(data, read_schema_) || metadata.partition_columns != metadata_.partition_columns) {
-    return SchemaChanged(options_.has_start(), version, read_schema_, data);
+  // A column that is gone reads as NULL where the user has allowed that; one under a new name does not.
+  if (!IsReadable(data, read_schema_)) {
+    return SchemaChangedWithVersion(options_.has_start(), version, read_schema_, data);
+  }
+  if (metadata.partition_columns != metadata_.partition_columns &&
+      !unsafe("unsafeReadOnPartitionColumnChanges.enabled")) {
+    return SchemaChangedWithVersion(options_.has_start(), version, read_schema_, data);
   }
   return {};
 }
@@ -80,7 +105,10 @@ Result<void> DeltaSource::CheckStartSchema(std::int64_t version) {
     return {};
   }
   start_schema_checked_ = true;
-  if (version >= start_version_) {
+  if (version >= start_version_ || schema_log_ ||
+      BooleanConf(context_.config,
+                  "spark.databricks.delta.streaming.unsafeReadOnIncompatibleSchemaChangesDuringStreamStart.enabled",
+                  false)) {
     return {};
   }
   auto snapshot = log_->At(version);
@@ -120,9 +148,20 @@ Result<std::shared_ptr<const VersionFiles>> DeltaSource::SnapshotFiles(std::int6
   auto made = std::make_shared<VersionFiles>();
   made->files.reserve(static_cast<std::size_t>((*snapshot)->file_count()));
   (*snapshot)->ForEachFile([&](const dl::AddFile& file) { made->files.push_back(file); }, /*stats=*/true);
+  if (options_.read_change_feed) {
+    made->changes.reserve(made->files.size());
+    for (auto& file : made->files) {
+      made->changes.push_back({tables::ChangeKind::kInsert, std::move(file), false});
+    }
+    made->files.clear();
+    std::sort(made->changes.begin(), made->changes.end(), [](const auto& a, const auto& b) {
+      return a.file.modification_time != b.file.modification_time ? a.file.modification_time < b.file.modification_time
+                                                                  : a.file.path < b.file.path;
+    });
+  }
   for (auto& file : made->files) {
     // Only the row count is asked for later; the statistics of many files would be held for the whole first run.
-    if (made->files.size() > 10000) {
+    if (made->files.size() > 10000 && !event_order_) {
       file.stats.clear();
     }
   }
@@ -145,19 +184,31 @@ Result<std::shared_ptr<const VersionFiles>> DeltaSource::CommitFiles(std::int64_
   const dl::CommitInfo* info = nullptr;
   std::string removed;
   bool removes = false;
+  if (is_tracking()) {
+    FLEUVE_ASSIGN(made->barrier, BarrierOf(commit.actions, version));
+  }
+  if (options_.read_change_feed) {
+    made->changes = tables::ChangeFilesOf(commit.actions);
+    for (const auto& change : made->changes) {
+      made->has_change_files = made->has_change_files || change.kind == tables::ChangeKind::kChangeFile;
+      made->is_unit = made->is_unit || made->has_change_files || change.file.deletion_vector.has_value();
+    }
+  }
   for (auto& action : commit.actions) {
     if (auto* add = std::get_if<dl::AddFile>(&action)) {
-      if (add->data_change) {
+      if (add->data_change && !options_.read_change_feed) {
         made->files.push_back(std::move(*add));
       }
     } else if (const auto* remove = std::get_if<dl::RemoveFile>(&action)) {
-      if (remove->data_change) {
+      if (remove->data_change && !options_.read_change_feed) {
         removes = true;
         removed = removed.empty() ? remove->path : removed;
       }
     } else if (const auto* metadata = std::get_if<dl::Metadata>(&action)) {
       if (auto checked = CheckMetadata(*metadata, version); !checked.ok()) {
         made->failure = std::move(checked).error();
+      } else if (options_.read_change_feed && !tables::FeedEnabled(*metadata)) {
+        made->failure = tables::MissingChangeData(version, version, version);
       }
     } else if (const auto* protocol = std::get_if<dl::Protocol>(&action)) {
       if (auto checked = dl::CheckReadable(*protocol, log_->location().path); !checked.ok()) {

@@ -72,6 +72,28 @@ Result<bool> BooleanOption(const plan::Options& options, const char* name, bool 
   return IllegalOption(*text, name, "must be 'true' or 'false'");
 }
 
+Result<bool> ReadsChangeFeed(const plan::Options& options) {
+  FLEUVE_ASSIGN(const bool feed, BooleanOption(options, "readChangeFeed", false));
+  FLEUVE_ASSIGN(const bool data, BooleanOption(options, "readChangeData", false));
+  return feed || data;
+}
+
+Result<std::optional<storage::Location>> TrackingFolder(const plan::Options& options, const std::string& table_id) {
+  const std::string* location = plan::FindOption(options, "schemaTrackingLocation");
+  if (location == nullptr) {
+    location = plan::FindOption(options, "schemaLocation");
+  }
+  if (location == nullptr) {
+    return std::optional<storage::Location>();
+  }
+  FLEUVE_ASSIGN(storage::Location folder, storage::Resolve(*location));
+  folder.path += "/_schema_log_" + table_id;
+  if (const std::string* id = plan::FindOption(options, "streamingSourceTrackingId")) {
+    folder.path += "_" + *id;
+  }
+  return std::optional<storage::Location>(std::move(folder));
+}
+
 Result<DeltaSourceOptions> ParseDeltaSourceOptions(const plan::Options& options) {
   DeltaSourceOptions parsed;
   if (const std::string* text = plan::FindOption(options, "maxBytesPerTrigger")) {
@@ -125,20 +147,9 @@ Result<DeltaSourceOptions> ParseDeltaSourceOptions(const plan::Options& options)
     }
     parsed.exclude = *std::move(regex);
   }
-  for (const char* name : {"readChangeFeed", "readChangeData"}) {
-    FLEUVE_ASSIGN(const bool wanted, BooleanOption(options, name, false));
-    if (wanted) {
-      return Error::Unsupported(std::string("the option '") + name + "' of a Delta stream (the change data feed)");
-    }
-  }
-  FLEUVE_ASSIGN(const bool event_time, BooleanOption(options, "withEventTimeOrder", false));
-  if (event_time) {
-    return Error::Unsupported("the option 'withEventTimeOrder' of a Delta stream");
-  }
-  for (const char* name : {"schemaTrackingLocation", "schemaLocation"}) {
-    if (plan::FindOption(options, name) != nullptr) {
-      return Error::Unsupported(std::string("the option '") + name + "' of a Delta stream (schema tracking)");
-    }
+  FLEUVE_ASSIGN(parsed.read_change_feed, ReadsChangeFeed(options));
+  if (plan::FindOption(options, "withEventTimeOrder") != nullptr) {
+    FLEUVE_ASSIGN(parsed.with_event_time_order, BooleanOption(options, "withEventTimeOrder", false));
   }
   return parsed;
 }
@@ -156,11 +167,17 @@ Error DifferentTable(const std::string& now, const std::string& before) {
 }
 
 std::string DeltaOffset::ToJson(const std::string& table_id) const {
-  std::string out = "{\"sourceVersion\":1,\"reservoirId\":";
+  std::string out = event_time_ms  ? "{\"sourceVersion\":2"
+                    : is_barrier() ? "{\"sourceVersion\":3"
+                                   : "{\"sourceVersion\":1";
+  out += ",\"reservoirId\":";
   AppendJsonString(out, table_id);
   out += ",\"reservoirVersion\":" + std::to_string(version) + ",\"index\":" + std::to_string(index) +
-         ",\"isStartingVersion\":" + (is_starting ? "true}" : "false}");
-  return out;
+         ",\"isStartingVersion\":" + (is_starting ? "true" : "false");
+  if (event_time_ms) {
+    out += ",\"eventTimeMillis\":" + std::to_string(*event_time_ms);
+  }
+  return out + "}";
 }
 
 Result<DeltaOffset> DeltaOffset::Parse(const std::string& text, const std::string& table_id) {
@@ -177,7 +194,8 @@ Result<DeltaOffset> DeltaOffset::Parse(const std::string& text, const std::strin
   if (version != nullptr && version->is_int()) {
     source_version = version->AsInt();
   }
-  if (version == nullptr || source_version < 1 || source_version == 2) {
+  const Json& event_time = (*json)["eventTimeMillis"];
+  if (version == nullptr || source_version < 1 || (source_version == 2 && !event_time.is_int())) {
     return Error(ErrorKind::kCorrupt, "DELTA_INVALID_SOURCE_VERSION",
                  "sourceVersion(" + (version == nullptr ? "" : std::to_string(source_version)) + ") is invalid.")
         .With("version", std::to_string(source_version));
@@ -207,17 +225,23 @@ Result<DeltaOffset> DeltaOffset::Parse(const std::string& text, const std::strin
     }
     if (offset.index == -100) {
       offset.index = -1;
-    } else if (offset.index < 0) {
-      return Error::Unsupported("resuming a Delta stream at a schema change barrier (schema tracking)");
+    } else if (offset.index < 0 && !offset.is_barrier()) {
+      return BadOffset(text);
     }
+  } else if (offset.index < -1) {
+    return BadOffset(text);
+  }
+  if (source_version == 2) {
+    offset.event_time_ms = event_time.AsInt();
   }
   return offset;
 }
 
 void VersionFiles::Sum() {
-  bytes_from.assign(files.size() + 1, 0);
-  for (std::size_t i = files.size(); i > 0; --i) {
-    bytes_from[i - 1] = bytes_from[i] + files[i - 1].size;
+  const auto n = static_cast<std::size_t>(count());
+  bytes_from.assign(n + 1, 0);
+  for (std::size_t i = n; i > 0; --i) {
+    bytes_from[i - 1] = bytes_from[i] + file(static_cast<std::int64_t>(i - 1)).size;
   }
 }
 

@@ -10,14 +10,14 @@ namespace {
 
 constexpr const char* kId = "5b1f0a52-6a4f-4f4e-8f63-0a4d7c3a9e11";
 
-std::string MetadataLine(const std::string& fields, const std::string& id = kId) {
+std::string MetadataLine(const std::string& fields, const std::string& id = kId, Json configuration = Json::Object{}) {
   Json schema;
   schema.Set("type", "struct").Set("fields", *Json::Parse("[" + fields + "]"));
   Json metadata;
   metadata.Set("id", id).Set("format", *Json::Parse(R"({"provider":"parquet","options":{}})"));
   metadata.Set("schemaString", schema.Dump())
       .Set("partitionColumns", Json::Array{})
-      .Set("configuration", Json::Object{});
+      .Set("configuration", std::move(configuration));
   metadata.Set("createdTime", 1700000000000);
   Json line;
   line.Set("metaData", std::move(metadata));
@@ -36,6 +36,23 @@ std::string Add(const std::string& path, std::int64_t size, std::int64_t time = 
 std::string Remove(const std::string& path) {
   return "{\"remove\":{\"path\":\"" + path + "\",\"deletionTimestamp\":1700000000000,\"dataChange\":true}}\n";
 }
+
+std::string Cdc(const std::string& path, std::int64_t size) {
+  return "{\"cdc\":{\"path\":\"" + path + "\",\"partitionValues\":{},\"size\":" + std::to_string(size) +
+         ",\"dataChange\":false}}\n";
+}
+std::string RemoveWhole(const std::string& path, std::int64_t size) {
+  return "{\"remove\":{\"path\":\"" + path +
+         "\",\"deletionTimestamp\":1700000000000,\"dataChange\":true,\"extendedFileMetadata\":true,"
+         "\"partitionValues\":{},\"size\":" +
+         std::to_string(size) + "}}\n";
+}
+Json Feed(bool enabled) {
+  Json configuration;
+  configuration.Set("delta.enableChangeDataFeed", enabled ? "true" : "false");
+  return configuration;
+}
+const char* const kTimeField = R"({"name":"t","type":"timestamp","nullable":true,"metadata":{}})";
 
 /// A table in a folder of this machine whose commits are written by hand; no data file is ever opened.
 class DeltaSourceTest : public ::testing::Test {
@@ -60,6 +77,13 @@ class DeltaSourceTest : public ::testing::Test {
     EXPECT_TRUE(relation.ok()) << relation.error().ToString();
     SourceContext context;
     context.checkpoint = {location_.store, root_ + "-cp"};
+    context.metadata_path = root_ + "-cp/sources/0";
+    if (watermark_) {
+      context.event_time.emplace();
+      context.event_time->columns = plan::AttributesOf((*relation)->schema());
+      context.event_time->time = plan::MakeAttribute(context.event_time->columns.back());
+      context.event_time->is_plain_column = true;
+    }
     auto source = registry_.source("delta")->MakeSource(*relation, context);
     if (!source.ok()) {
       make_error_ = source.error().condition();
@@ -90,10 +114,24 @@ class DeltaSourceTest : public ::testing::Test {
       const DeltaOffset offset = *DeltaOffset::Parse(**end, kId);
       std::string line =
           std::to_string(offset.version) + "/" + std::to_string(offset.index) + (offset.is_starting ? "s" : "");
-      for (const auto& file : input->scan ? input->scan->files : std::vector<plan::ScanFile>{}) {
-        line += " " + file.path.substr(file.path.rfind('/') + 1);
+      if (offset.event_time_ms) {
+        line += "@" + std::to_string(*offset.event_time_ms);
+      }
+      auto scans = input->more_scans;
+      scans.insert(scans.begin(), input->scan ? input->scan : std::make_shared<const plan::FileScan>());
+      for (const auto& scan : scans) {
+        for (const auto& file : scan->files) {
+          line += " " + file.path.substr(file.path.rfind('/') + 1);
+          if (!file.constants.empty()) {
+            line += file.constants.size() == 3 ? ":" + file.constants[0].text() : ":change";
+          }
+        }
       }
       out.push_back(line);
+      if (auto planned = source.BatchPlanned(from); !planned.ok()) {
+        out.push_back(planned.error().condition());
+        return out;
+      }
       from = *end;
     }
   }
@@ -103,6 +141,8 @@ class DeltaSourceTest : public ::testing::Test {
   std::shared_ptr<dl::LogRegistry> logs_;
   ConnectorRegistry registry_;
   std::string make_error_;
+  /// The last column is a watermark's.
+  bool watermark_ = false;
 };
 
 using Lines = std::vector<std::string>;
@@ -176,8 +216,7 @@ TEST_F(DeltaSourceTest, StartsAndBadOptions) {
                                                {"maxFilesPerTrigger", "0", "DELTA_ILLEGAL_OPTION"},
                                                {"maxBytesPerTrigger", "1.5m", "DELTA_ILLEGAL_OPTION"},
                                                {"skipChangeCommits", "maybe", "DELTA_ILLEGAL_OPTION"},
-                                               {"excludeRegex", "(", "DELTA_REGEX_OPT_SYNTAX_ERROR"},
-                                               {"schemaTrackingLocation", "/x", "UNSUPPORTED_FEATURE.FLEUVE"}}) {
+                                               {"excludeRegex", "(", "DELTA_REGEX_OPT_SYNTAX_ERROR"}}) {
     EXPECT_EQ(Make({{name, value}}), nullptr) << name;
     EXPECT_EQ(make_error_, condition) << name;
   }
@@ -223,6 +262,105 @@ TEST_F(DeltaSourceTest, AReplayedFirstBatchReadsWhatItRead) {
   ASSERT_EQ(input->scan->files.size(), 1U);
   EXPECT_TRUE(input->scan->files[0].path.ends_with("/a"));
   EXPECT_EQ(input->row_count, 1);
+}
+
+TEST_F(DeltaSourceTest, ChangeFeedKeepsTheImagesOfAnUpdateTogether) {
+  Commit(0, kProtocol + MetadataLine(kIdField, kId, Feed(true)) + Add("a", 1) + Add("b", 1));
+  Commit(1, Add("c", 1));
+  Commit(2, RemoveWhole("c", 1));
+  Commit(3, Cdc("x", 1) + Cdc("y", 1) + RemoveWhole("a", 1) + Add("d", 1));
+  Commit(4, Cdc("z", 1) + Cdc("w", 1));
+  const plan::Options feed = {{"readChangeFeed", "true"}, {"startingVersion", "0"}};
+  auto limited = feed;
+  limited["maxFilesPerTrigger"] = "1";
+  EXPECT_EQ(Batches(*Make(limited)), (Lines{"0/0 a:insert", "1/-1 b:insert", "2/-1 c:insert", "3/-1 c:delete",
+                                            "3/1 x:change y:change", "4/1 z:change w:change", "5/-1"}));
+  limited["maxFilesPerTrigger"] = "3";
+  EXPECT_EQ(Batches(*Make(limited))[0], "3/-1 a:insert b:insert c:insert c:delete");
+  // A change file that is left out does not bring back the whole files of its commit.
+  auto excluded = feed;
+  excluded["excludeRegex"] = "^[xyzw]$";
+  EXPECT_EQ(Batches(*Make(excluded), At(3, -1, false)), (Lines{"5/-1"}));
+  EXPECT_EQ(Batches(*Make({{"readChangeFeed", "true"}}))[0], "5/-1 b:insert d:insert");
+}
+
+TEST_F(DeltaSourceTest, ChangeFeedMustHaveBeenKept) {
+  NewTable(Add("a", 1));
+  Commit(1, MetadataLine(kIdField, kId, Feed(true)));
+  Commit(2, Add("b", 1));
+  Commit(3, MetadataLine(kIdField, kId, Feed(false)));
+  Commit(4, Add("c", 1));
+  for (const char* version : {"0", "1", "2", "4"}) {
+    EXPECT_EQ(Batches(*Make({{"readChangeFeed", "true"}, {"startingVersion", version}})),
+              (Lines{"DELTA_MISSING_CHANGE_DATA"}))
+        << version;
+  }
+  EXPECT_EQ(Batches(*Make({{"readChangeFeed", "true"}, {"startingVersion", "1"}, {"maxFilesPerTrigger", "1"}})),
+            (Lines{"3/-1 b:insert", "DELTA_MISSING_CHANGE_DATA"}));
+}
+
+TEST_F(DeltaSourceTest, ATrackedSchemaStopsTheStreamOnceAtEachChange) {
+  const auto field = [](const std::string& name) {
+    return std::string(R"({"name":")") + name +
+           R"(","type":"string","nullable":true,"metadata":{"delta.columnMapping.id":1,)"
+           R"("delta.columnMapping.physicalName":"p"}})";
+  };
+  Json mapping;
+  mapping.Set("delta.columnMapping.mode", "name");
+  Commit(0,
+         "{\"protocol\":{\"minReaderVersion\":2,\"minWriterVersion\":5}}\n" + MetadataLine(field("b"), kId, mapping));
+  Commit(1, Add("r1", 1));
+  Commit(2, MetadataLine(field("c"), kId, mapping));
+  Commit(3, Add("r2", 1));
+  plan::Options options = {{"startingVersion", "0"}, {"schemaTrackingLocation", "memory:" + root_ + "-cp"}};
+  EXPECT_EQ(Batches(*Make(options)), (Lines{"DELTA_STREAMING_METADATA_EVOLUTION"}));
+  EXPECT_EQ(Batches(*Make(options)), (Lines{"2/-20 r1", "2/-19", "DELTA_STREAMING_METADATA_EVOLUTION"}));
+  EXPECT_EQ(Make(options), nullptr);
+  EXPECT_EQ(make_error_, "DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION");
+  options["allowSourceColumnRename"] = "3";
+  EXPECT_EQ(Make(options), nullptr);
+  options["allowSourceColumnRename"] = "2";
+  DeltaOffset barrier{2, kPastBarrier, false};
+  EXPECT_EQ(Batches(*Make(options), barrier.ToJson(kId)), (Lines{"4/-1 r2"}));
+  barrier.index = kBarrier;
+  EXPECT_EQ(Batches(*Make(options), barrier.ToJson(kId)), (Lines{"2/-19", "4/-1 r2"}));
+  const auto entry = location_.store->Get(root_ + "-cp/_schema_log_" + kId + "/1");
+  ASSERT_TRUE(entry.ok());
+  EXPECT_NE(entry->find("\"deltaCommitVersion\":2"), std::string::npos) << *entry;
+}
+
+TEST_F(DeltaSourceTest, TheSnapshotInEventTimeOrder) {
+  const auto add = [](const std::string& path, int low, int high) {
+    const auto time = [](int second) {
+      return "\\\"2024-01-01T00:00:" + std::string(second < 10 ? "0" : "") + std::to_string(second) + ".000Z\\\"";
+    };
+    return "{\"add\":{\"path\":\"" + path +
+           "\",\"partitionValues\":{},\"size\":1,\"modificationTime\":" + std::to_string(100 - high) +
+           ",\"dataChange\":true,\"stats\":\"{\\\"numRecords\\\":2,\\\"minValues\\\":{\\\"t\\\":" + time(low) +
+           "},\\\"maxValues\\\":{\\\"t\\\":" + time(high) +
+           "},\\\"nullCount\\\":{\\\"t\\\":" + (path == "n" ? "1" : "0") + "}}\"}}\n";
+  };
+  Commit(0, kProtocol + MetadataLine(kTimeField) + add("d", 30, 39) + add("c", 20, 29) + add("b", 5, 19) +
+                add("a", 0, 9) + add("n", 50, 55));
+  watermark_ = true;
+  const std::string first = "0/-1s@1704067219001";
+  EXPECT_EQ(Batches(*Make({{"withEventTimeOrder", "true"}, {"maxFilesPerTrigger", "2"}})),
+            (Lines{first + " a b n", "0/-1s@1704067239001 c d", "1/-1 n"}));
+  DeltaOffset inside{0, -1, true, 1704067219001};
+  EXPECT_TRUE(inside.ToJson(kId).starts_with("{\"sourceVersion\":2,")) << inside.ToJson(kId);
+  const auto recover = [&](plan::Options options, const DeltaOffset& offset) {
+    auto recovered = Make(std::move(options))->Recover(offset.ToJson(kId), std::nullopt);
+    return recovered.ok() ? std::string() : recovered.error().condition();
+  };
+  EXPECT_EQ(recover({}, inside), "FLEUVE_EVENT_TIME_ORDER_CHANGED");
+  EXPECT_EQ(recover({{"withEventTimeOrder", "true"}}, DeltaOffset{0, 1, true}), "FLEUVE_EVENT_TIME_ORDER_CHANGED");
+  EXPECT_EQ(recover({{"withEventTimeOrder", "true"}}, inside), "");
+  EXPECT_EQ(recover({}, DeltaOffset{1, -1, false}), "");
+  // Other limits after a restart: the rest comes once.
+  EXPECT_EQ(Batches(*Make({{"withEventTimeOrder", "true"}, {"maxFilesPerTrigger", "9"}}), inside.ToJson(kId)),
+            (Lines{"1/-1 c d n"}));
+  watermark_ = false;
+  EXPECT_EQ(Batches(*Make({{"withEventTimeOrder", "true"}, {"maxFilesPerTrigger", "2"}}))[0], "0/1s n d");
 }
 
 }  // namespace
