@@ -29,8 +29,4 @@ Result<ExprPtr> AnalyzeExpression(const spark::connect::Expression& expression, 
 /// files left out, constants folded, projections merged, kTable leaves planned into scans.
 Result<PlanPtr> Prepare(const PlanPtr& plan, const AnalysisConfig& config);
 
-/// Spark's rules for streaming plans (outputMode append, update, complete): refuses by name what Spark refuses, and
-/// what this build does not run on a stream.
-Result<void> CheckStreaming(const PlanPtr& plan, const std::string& output_mode);
-
 }  // namespace fleuve::plan

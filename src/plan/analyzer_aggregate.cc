@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "plan/analyzer_internal.h"
+#include "plan/event_time.h"
 #include "plan/time_windows_internal.h"
 
 namespace fleuve::plan {
@@ -234,6 +235,7 @@ Result<PlanPtr> Analyzer::MakeAggregate(PlanPtr input, const AggregateParts& par
         attribute.name = expr->display;
         attribute.type = expr->type;
         attribute.nullable = expr->nullable;
+        attribute.metadata = EventTimeMetadata(*expr);
       }
       site.grouping_attributes.push_back(std::move(attribute));
     }
@@ -276,6 +278,19 @@ Result<PlanPtr> Analyzer::MakeAggregate(PlanPtr input, const AggregateParts& par
   PlanPtr below = std::move(plan);
   FLEUVE_ASSIGN(below, ExtractWindows(std::move(below), exprs));
   return MakeProject(std::move(below), std::move(exprs), std::move(output));
+}
+
+Result<PlanPtr> Analyzer::AggregateAllColumns(PlanPtr input) {
+  AggregateParts parts;
+  std::vector<SelectItem> items;
+  for (const Attribute& attribute : input->output) {
+    SelectItem item;
+    item.expr = AttributeExpr(attribute);
+    item.name = attribute.name;
+    parts.grouping.push_back(item.expr);
+    items.push_back(std::move(item));
+  }
+  return MakeAggregate(std::move(input), parts, std::move(items));
 }
 
 Result<PlanPtr> Analyzer::Aggregate(const sc::Aggregate& aggregate) {

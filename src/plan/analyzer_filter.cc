@@ -184,19 +184,10 @@ Result<PlanPtr> Analyzer::Deduplicate(const sc::Deduplicate& deduplicate) {
                    "dropDuplicatesWithinWatermark is not supported with batch DataFrames/DataSets;")
           .Family(ErrorFamily::kAnalysis);
     }
-    bool watermarked = false;
-    VisitPlan(input, [&watermarked](const LogicalPlan& node) {
-      watermarked = watermarked || node.kind == PlanKind::kWatermark;
-    });
-    if (!watermarked) {
-      return Error(ErrorKind::kUnsupported, "_LEGACY_ERROR_TEMP_3102",
-                   "dropDuplicatesWithinWatermark is not supported on streaming DataFrames/DataSets without watermark;")
-          .Family(ErrorFamily::kAnalysis);
-    }
-    return Error::Unsupported("dropDuplicatesWithinWatermark on a stream");
   }
   auto plan = std::make_shared<LogicalPlan>();
   plan->kind = PlanKind::kDistinct;
+  plan->within_watermark = deduplicate.within_watermark();
   if (deduplicate.all_columns_as_keys() || deduplicate.column_names_size() == 0) {
     input = WithoutHidden(input);
     FLEUVE_TRY(CheckNoMaps(input));
@@ -224,6 +215,19 @@ Result<PlanPtr> Analyzer::Deduplicate(const sc::Deduplicate& deduplicate) {
     }
   }
   plan->is_streaming = input->is_streaming;
+  plan->output = input->output;
+  plan->children.push_back(std::move(input));
+  return PlanPtr(std::move(plan));
+}
+
+Result<PlanPtr> Analyzer::DistinctRows(PlanPtr input) {
+  input = WithoutHidden(input);
+  FLEUVE_TRY(CheckNoMaps(input));
+  if (input->is_streaming) {
+    return AggregateAllColumns(std::move(input));
+  }
+  auto plan = std::make_shared<LogicalPlan>();
+  plan->kind = PlanKind::kDistinct;
   plan->output = input->output;
   plan->children.push_back(std::move(input));
   return PlanPtr(std::move(plan));

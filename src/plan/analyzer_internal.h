@@ -83,6 +83,9 @@ Result<void> CheckUnknownFields(const google::protobuf::Message& message);
 bool IsOrderable(const types::DataType& type);
 std::string TypesSql(const types::DataType& type);
 
+struct ExternalContext;
+enum class ExternalKind;
+
 class Analyzer {
  public:
   explicit Analyzer(Resolver& resolver);
@@ -123,6 +126,9 @@ class Analyzer {
   Result<PlanPtr> Limit(const PlanPtr& input, PlanKind kind, std::int64_t count);
   Result<PlanPtr> LimitByExpression(const fleuve::pb::LimitExpression& limit);
   Result<PlanPtr> Watermark(const sc::WithWatermark& watermark);
+  Result<PlanPtr> WatermarkBy(const fleuve::pb::WatermarkClause& clause);
+  Result<PlanPtr> WatermarkOver(PlanPtr input, const ExprPtr& column, const std::vector<std::string>& name,
+                                const std::string& delay);
   Result<PlanPtr> Metrics(const sc::CollectMetrics& metrics);
   Result<PlanPtr> Pipe(const fleuve::pb::PipeOperator& pipe);
   Result<PlanPtr> Parse(const sc::Parse& parse);
@@ -160,6 +166,7 @@ class Analyzer {
   Result<PlanPtr> Sort(const sc::Sort& sort);
   Result<PlanPtr> Having(const fleuve::pb::Having& having);
   Result<PlanPtr> Deduplicate(const sc::Deduplicate& deduplicate);
+  Result<PlanPtr> DistinctRows(PlanPtr input);
   Result<PlanPtr> RepartitionByExpression(const sc::RepartitionByExpression& repartition);
   /// Analyzes expressions over `input`, bringing up columns and aggregates from below where needed; `input` becomes the
   /// plan that has them.
@@ -169,6 +176,8 @@ class Analyzer {
 
   // Aggregates (analyzer_aggregate.cc, analyzer_pivot.cc).
   Result<PlanPtr> Aggregate(const sc::Aggregate& aggregate);
+  /// Groups by every column: what SELECT DISTINCT is on a stream.
+  Result<PlanPtr> AggregateAllColumns(PlanPtr input);
   Result<PlanPtr> SqlAggregate(const fleuve::pb::SqlAggregate& aggregate);
   struct AggregateParts {
     std::vector<ExprPtr> grouping;
@@ -231,6 +240,29 @@ class Analyzer {
   Result<PlanPtr> Crosstab(const sc::StatCrosstab& crosstab);
   Result<PlanPtr> Transpose(const sc::Transpose& transpose);
   Result<PlanPtr> FreqItems(const sc::StatFreqItems& items);
+
+  // Functions of the user in other languages (analyzer_external.cc).
+  Result<std::shared_ptr<const ExternalContext>> ExternalSettings();
+  Result<ExprPtr> ExternalFunctionCall(const sc::CommonInlineUserDefinedFunction& proto, const Scope& scope);
+  Result<ExprPtr> ExternalFunctionCall(std::shared_ptr<const ExternalFunction> function,
+                                       const google::protobuf::RepeatedPtrField<sc::Expression>& arguments,
+                                       bool is_distinct, const Scope& scope);
+  /// A kExternal node without arguments whose only call is `function`.
+  Result<std::shared_ptr<LogicalPlan>> ExternalPlan(ExternalKind kind, const PlanPtr& child,
+                                                    std::shared_ptr<const ExternalFunction> function);
+  Result<PlanPtr> MapPartitions(const sc::MapPartitions& map);
+  Result<PlanPtr> GroupMap(const sc::GroupMap& map);
+  Result<PlanPtr> CoGroupMap(const sc::CoGroupMap& map);
+  /// The input's visible columns and, hidden, one column per grouping expression.
+  Result<PlanPtr> GroupKeys(const PlanPtr& input, const google::protobuf::RepeatedPtrField<sc::Expression>& grouping,
+                            std::vector<Attribute>& keys);
+  PlanPtr SortedByKeys(PlanPtr input, const std::vector<Attribute>& keys);
+  Result<PlanPtr> ExternalTable(const sc::CommonInlineUserDefinedTableFunction& proto);
+  Result<PlanPtr> ExternalTable(std::shared_ptr<const ExternalFunction> function,
+                                const google::protobuf::RepeatedPtrField<sc::Expression>& arguments);
+  struct TableArgument;
+  /// nullopt where the expression is no TABLE argument.
+  Result<std::optional<TableArgument>> TableArgumentOf(const sc::Expression& expression);
 
   // Expressions (analyzer_expression.cc, analyzer_function.cc, analyzer_name.cc, analyzer_subquery.cc).
   Result<ExprPtr> ExpressionBody(const sc::Expression& expression, const Scope& scope);
@@ -304,6 +336,7 @@ class Analyzer {
   /// Parsed texts stay alive while the analysis runs.
   std::vector<std::shared_ptr<const void>> kept_;
   int view_depth_ = 0;
+  std::shared_ptr<const ExternalContext> external_;
   /// True while the next call is the function of a window.
   bool is_window_function_ = false;
 };

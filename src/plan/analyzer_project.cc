@@ -5,6 +5,7 @@
 #include <set>
 
 #include "plan/analyzer_internal.h"
+#include "plan/event_time.h"
 
 // Clients of Spark 4.0 still fill the fields that later protocols call deprecated.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
@@ -60,7 +61,7 @@ bool IsMetadata(const Attribute& attribute) { return attribute.hidden && attribu
 ExprPtr Analyzer::AttributeExpr(const Attribute& attribute) {
   ExprPtr& cached = attribute_exprs_[attribute.id.value];
   if (cached == nullptr || cached->attribute.name != attribute.name || cached->nullable != attribute.nullable ||
-      !(cached->type == attribute.type)) {
+      !(cached->type == attribute.type) || !(cached->attribute.metadata == attribute.metadata)) {
     cached = MakeAttribute(attribute);
   }
   return cached;
@@ -81,10 +82,10 @@ Attribute Analyzer::OutputAttribute(const SelectItem& item) {
   attribute.nullable = expr.nullable;
   attribute.metadata = item.metadata;
   if (attribute.metadata.is_null()) {
-    if (expr.kind == ExprKind::kAttribute) {
-      attribute.metadata = expr.attribute.metadata;
-    } else if (expr.kind == ExprKind::kGetField) {
+    if (expr.kind == ExprKind::kGetField) {
       attribute.metadata = expr.children.front()->type.fields()[static_cast<std::size_t>(expr.ordinal)].metadata;
+    } else {
+      attribute.metadata = EventTimeMetadata(expr);
     }
   }
   return attribute;

@@ -2,10 +2,14 @@
 #include <spark/connect/base.pb.h>
 
 #include <algorithm>
+#include <charconv>
 #include <random>
 
 #include "columnar/ipc.h"
 #include "plan/analyzer_internal.h"
+#include "plan/event_time.h"
+#include "plan/function_builder.h"
+#include "plan/recursive_table.h"
 #include "sql/parser.h"
 
 namespace fleuve::plan {
@@ -216,16 +220,15 @@ Result<PlanPtr> Analyzer::RelationBody(const sc::Relation& relation) {
     case sc::Relation::kRelationChanges:
       return Error::Unsupported("the relation of DataFrameReader.changes");
     case sc::Relation::kMapPartitions:
-      return Error::Unsupported("Python functions over partitions (mapInPandas, mapInArrow, foreach)");
+      return MapPartitions(relation.map_partitions());
     case sc::Relation::kGroupMap:
-      return Error::Unsupported("Python functions over groups (applyInPandas, transformWithState)");
+      return GroupMap(relation.group_map());
     case sc::Relation::kCoGroupMap:
-      return Error::Unsupported("Python functions over co-grouped data");
+      return CoGroupMap(relation.co_group_map());
     case sc::Relation::kApplyInPandasWithState:
       return Error::Unsupported("applyInPandasWithState");
     case sc::Relation::kCommonInlineUserDefinedTableFunction:
-      return Error::Unsupported("the Python table function " +
-                                relation.common_inline_user_defined_table_function().function_name());
+      return ExternalTable(relation.common_inline_user_defined_table_function());
     case sc::Relation::kCommonInlineUserDefinedDataSource:
       return Error::Unsupported("Python data sources");
     case sc::Relation::kMlRelation:
@@ -279,6 +282,12 @@ Result<PlanPtr> Analyzer::ExtensionRelation(const sc::Relation& relation) {
       return LimitByExpression(extension->limit());
     case fleuve::pb::RelationExtension::kPipe:
       return Pipe(extension->pipe());
+    case fleuve::pb::RelationExtension::kDistinct: {
+      FLEUVE_ASSIGN(PlanPtr input, Relation(extension->distinct().input()));
+      return DistinctRows(std::move(input));
+    }
+    case fleuve::pb::RelationExtension::kWatermark:
+      return WatermarkBy(extension->watermark());
     case fleuve::pb::RelationExtension::kDynamicTable: {
       FLEUVE_ASSIGN(ExprPtr name, Expression(extension->dynamic_table().name(), Scope()));
       const std::optional<std::string> text = ConstantText(name);
@@ -412,13 +421,48 @@ Result<PlanPtr> Analyzer::Sample(const sc::Sample& sample) {
 
 Result<PlanPtr> Analyzer::Watermark(const sc::WithWatermark& watermark) {
   FLEUVE_ASSIGN(PlanPtr input, Relation(watermark.input()));
-  FLEUVE_ASSIGN(std::vector<std::string> parts, SplitIdentifier(watermark.event_time()));
-  const Scope scope = ScopeOf(input);
-  FLEUVE_ASSIGN(ExprPtr column, Name(parts, scope));
-  FLEUVE_ASSIGN(std::int64_t delay, sql::ParseDurationMicros(watermark.delay_threshold()));
-  if (delay < 0) {
-    return Error(ErrorKind::kInvalidArgument, "INVALID_PARAMETER_VALUE",
-                 "requirement failed: delay threshold (" + watermark.delay_threshold() + ") should not be negative.")
+  FLEUVE_ASSIGN(const std::vector<std::string> parts, SplitIdentifier(watermark.event_time()));
+  FLEUVE_ASSIGN(const ExprPtr column, Name(parts, ScopeOf(input)));
+  return WatermarkOver(std::move(input), column, parts, watermark.delay_threshold());
+}
+
+Result<PlanPtr> Analyzer::WatermarkBy(const fleuve::pb::WatermarkClause& clause) {
+  FLEUVE_ASSIGN(PlanPtr input, Relation(clause.input()));
+  std::vector<SelectItem> items;
+  FLEUVE_TRY(AppendItem(clause.column(), ScopeOf(input), input, items));
+  if (items.size() != 1) {
+    return Error::Unsupported("several columns in a WATERMARK clause");
+  }
+  const SelectItem& item = items.front();
+  if (item.expr->kind == ExprKind::kAttribute && !item.is_alias) {
+    return WatermarkOver(std::move(input), item.expr, {item.name}, clause.delay());
+  }
+  if (!item.is_alias) {
+    return Error(ErrorKind::kInvalidArgument, "REQUIRES_EXPLICIT_NAME_IN_WATERMARK_CLAUSE",
+                 "The watermark clause requires an explicit name if an expression is specified, but got " +
+                     item.expr->display + ".")
+        .With("sqlExpr", item.expr->display);
+  }
+  const Attribute column = OutputAttribute(item);
+  std::vector<ExprPtr> exprs = {item.expr};
+  std::vector<Attribute> output = {column};
+  for (const Attribute& attribute : input->output) {
+    exprs.push_back(AttributeExpr(attribute));
+    output.push_back(attribute);
+  }
+  PlanPtr computed = MakeProject(std::move(input), std::move(exprs), std::move(output));
+  return WatermarkOver(std::move(computed), AttributeExpr(column), {item.name}, clause.delay());
+}
+
+Result<PlanPtr> Analyzer::WatermarkOver(PlanPtr input, const ExprPtr& column, const std::vector<std::string>& name,
+                                        const std::string& delay) {
+  FLEUVE_ASSIGN(const types::CalendarInterval interval, ParseIntervalText(delay));
+  // A month counts as 31 days.
+  constexpr std::int64_t kDayMicros = 86400000000;
+  const std::int64_t micros = (interval.months * std::int64_t{31} + interval.days) * kDayMicros + interval.micros;
+  if (micros < 0) {
+    return Error(ErrorKind::kInvalidArgument, "",
+                 "requirement failed: delay threshold (" + delay + ") should not be negative.")
         .Family(ErrorFamily::kIllegalArgument);
   }
   const bool is_time = column->type.Is(TypeKind::kTimestamp) ||
@@ -426,14 +470,18 @@ Result<PlanPtr> Analyzer::Watermark(const sc::WithWatermark& watermark) {
                         column->type.fields()[1].type.Is(TypeKind::kTimestamp));
   if (!is_time || column->kind != ExprKind::kAttribute) {
     return Error(ErrorKind::kInvalidArgument, "EVENT_TIME_IS_NOT_ON_TIMESTAMP_TYPE",
-                 "The event time " + QuoteParts(parts) + " has the invalid type " + TypesSql(column->type) +
+                 "The event time " + QuoteParts(name) + " has the invalid type " + TypesSql(column->type) +
                      ", but expected \"TIMESTAMP\".")
-        .With("eventName", QuoteParts(parts))
+        .With("eventName", QuoteParts(name))
         .With("eventType", TypesSql(column->type));
+  }
+  if (!input->is_streaming) {
+    return input;
   }
   auto plan = Over(PlanKind::kWatermark, std::move(input));
   plan->event_time = column->attribute.id;
-  plan->delay_micros = delay;
+  plan->delay_micros = micros;
+  plan->output = WithWatermark(std::move(plan->output), plan->event_time, micros);
   return PlanPtr(std::move(plan));
 }
 
@@ -572,7 +620,9 @@ Result<PlanPtr> Analyzer::RecursiveTable(const fleuve::pb::CommonTable& table) {
         "with 2 children.");
   }
   if (definition->set_op().has_is_all() && !definition->set_op().is_all()) {
-    return Error::Unsupported("UNION without ALL in a recursive common table");
+    return Error(ErrorKind::kInvalidArgument, "UNION_NOT_SUPPORTED_IN_RECURSIVE_CTE",
+                 "The UNION operator is not yet supported within recursive common table expressions (WITH clauses that "
+                 "refer to themselves, directly or indirectly). Please use UNION ALL instead.");
   }
   if (!outer_scopes_.empty()) {
     return Error::Unsupported("a recursive common table inside a correlated subquery");
@@ -596,54 +646,47 @@ Result<PlanPtr> Analyzer::RecursiveTable(const fleuve::pb::CommonTable& table) {
     column_types.push_back(attribute.type.AsNullable());
   }
   const types::Schema schema = DataType::Struct(std::move(fields));
-  const auto rows_of = [&schema](const std::vector<types::Value::List>& rows) -> Result<PlanPtr> {
-    auto plan = std::make_shared<LogicalPlan>();
-    plan->kind = PlanKind::kRows;
-    plan->output = AttributesOf(schema);
-    FLEUVE_ASSIGN(columnar::RecordBatch batch, columnar::BatchFromRows(schema, rows));
-    auto scan = std::make_shared<RowScan>();
-    scan->batches.push_back(std::move(batch));
-    plan->rows = std::move(scan);
-    return PlanPtr(std::move(plan));
+  const auto limit = [this](const char* key, std::int64_t fallback) {
+    const auto text = config_.conf ? config_.conf(key) : std::nullopt;
+    std::int64_t number = fallback;
+    if (text.has_value()) {
+      std::from_chars(text->data(), text->data() + text->size(), number);
+    }
+    return number;
   };
-  const std::int64_t max_level = table.has_max_recursion_level() ? table.max_recursion_level() : 100;
-  const std::size_t max_rows = 1000000;
-  // Round by round: each sees the rows of the one before.
-  FLEUVE_ASSIGN(std::vector<types::Value::List> round, resolver_.RunQuery(first));
-  std::vector<types::Value::List> all = round;
-  for (std::int64_t level = 0; !round.empty(); ++level) {
-    if (max_level >= 0 && level > max_level) {
-      return Error(ErrorKind::kInvalidArgument, "RECURSION_LEVEL_LIMIT_EXCEEDED",
-                   "Recursion level limit " + std::to_string(max_level) +
-                       " reached but query has not exhausted, try increasing it.")
-          .With("levelLimit", std::to_string(max_level));
-    }
-    FLEUVE_ASSIGN(PlanPtr last, rows_of(round));
-    tables_.push_back({table.name(), std::move(last)});
-    Result<PlanPtr> step = Relation(definition->set_op().right_input());
-    tables_.resize(own);
-    if (!step.ok()) {
-      return std::move(step).error();
-    }
-    PlanPtr next = WithoutHidden(*step);
-    if (next->output.size() != column_types.size()) {
-      return Error(ErrorKind::kInvalidArgument, "NUM_COLUMNS_MISMATCH",
-                   "UNION can only be performed on inputs with the same number of columns.")
-          .With("operator", "UNION");
-    }
-    FLEUVE_ASSIGN(next, CastColumns(next, column_types));
-    FLEUVE_ASSIGN(round, resolver_.RunQuery(next));
-    all.insert(all.end(), round.begin(), round.end());
-    if (all.size() > max_rows) {
-      return Error(ErrorKind::kInvalidArgument, "RECURSION_ROW_LIMIT_EXCEEDED",
-                   "Recursion row limit " + std::to_string(max_rows) +
-                       " reached but query has not exhausted, try increasing it.")
-          .With("rowLimit", std::to_string(max_rows));
-    }
+  RecursiveSource::Parts parts;
+  parts.name = table.name();
+  parts.schema = schema;
+  parts.anchor = std::move(first);
+  parts.max_level =
+      table.has_max_recursion_level() ? table.max_recursion_level() : limit("spark.sql.cteRecursionLevelLimit", 100);
+  parts.max_rows = limit("spark.sql.cteRecursionRowLimit", 1000000);
+  parts.last_round = std::make_shared<RowScan>();
+  // The step is analyzed once over a leaf that stands for the rows of the round before.
+  auto last = std::make_shared<LogicalPlan>();
+  last->kind = PlanKind::kRows;
+  last->output = AttributesOf(schema);
+  last->rows = parts.last_round;
+  tables_.push_back({table.name(), std::move(last)});
+  Result<PlanPtr> step = Relation(definition->set_op().right_input());
+  tables_.resize(own);
+  if (!step.ok()) {
+    return std::move(step).error();
   }
-  FLEUVE_ASSIGN(PlanPtr made, rows_of(all));
+  parts.step = WithoutHidden(*step);
+  if (parts.step->output.size() != column_types.size()) {
+    return Error(ErrorKind::kInvalidArgument, "NUM_COLUMNS_MISMATCH",
+                 "UNION can only be performed on inputs with the same number of columns.")
+        .With("operator", "UNION");
+  }
+  FLEUVE_ASSIGN(parts.step, CastColumns(parts.step, column_types));
+  FLEUVE_ASSIGN(parts.run, resolver_.QueryRunner());
+  auto made = std::make_shared<LogicalPlan>();
+  made->kind = PlanKind::kTable;
+  made->output = AttributesOf(schema);
+  made->table = std::make_shared<RecursiveSource>(std::move(parts));
   // The caller gives the names of the list again.
-  return made;
+  return PlanPtr(std::move(made));
 }
 
 Result<PlanPtr> Analyzer::Pipe(const fleuve::pb::PipeOperator& pipe) {

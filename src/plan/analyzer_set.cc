@@ -322,13 +322,7 @@ Result<PlanPtr> Analyzer::SetOperation(const sc::SetOperation& set) {
     if (!set.has_is_all() || set.is_all()) {
       return all;
     }
-    FLEUVE_TRY(CheckNoMaps(all));
-    auto distinct = std::make_shared<LogicalPlan>();
-    distinct->kind = PlanKind::kDistinct;
-    distinct->is_streaming = all->is_streaming;
-    distinct->output = all->output;
-    distinct->children.push_back(std::move(all));
-    return PlanPtr(std::move(distinct));
+    return DistinctRows(std::move(all));
   }
   auto plan = std::make_shared<LogicalPlan>();
   switch (set.set_op_type()) {

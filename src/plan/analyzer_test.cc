@@ -9,6 +9,7 @@
 
 #include "base/big_stack.h"
 #include "plan/prepare_internal.h"
+#include "plan/streaming_check.h"
 
 namespace fleuve::plan {
 namespace {
@@ -241,7 +242,7 @@ TEST_F(AnalyzerTest, StreamsRefuseWhatSparkRefuses) {
   const auto check = [&](const std::string& text, const std::string& mode) {
     const Result<PlanPtr> plan = Run(text);
     EXPECT_TRUE(plan.ok());
-    const Result<void> result = CheckStreaming(*plan, mode);
+    const Result<void> result = CheckStreaming(*plan, StreamingRules{.output_mode = mode});
     return result.ok() ? std::string() : result.error().condition();
   };
   EXPECT_EQ(check(stream, "append"), "");

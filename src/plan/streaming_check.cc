@@ -1,7 +1,10 @@
+#include "plan/streaming_check.h"
+
 #include <algorithm>
 #include <set>
 
-#include "plan/analyzer.h"
+#include "plan/event_time.h"
+#include "plan/stream_join.h"
 
 namespace fleuve::plan {
 namespace {
@@ -47,46 +50,27 @@ std::string JoinName(JoinType type) {
   return "";
 }
 
-/// The column ids that carry a watermark somewhere in the plan: event-time columns, their aliases, windows over them.
-std::set<std::int64_t> WatermarkedColumns(const PlanPtr& plan) {
-  std::set<std::int64_t> ids;
-  bool grown = true;
-  VisitPlan(plan, [&ids](const LogicalPlan& node) {
-    if (node.kind == PlanKind::kWatermark) {
-      ids.insert(node.event_time.value);
-    }
-  });
-  while (grown && !ids.empty()) {
-    grown = false;
-    VisitPlan(plan, [&](const LogicalPlan& node) {
-      const std::vector<ExprPtr>& exprs = node.kind == PlanKind::kAggregate ? node.grouping : node.exprs;
-      if (node.kind != PlanKind::kProject && node.kind != PlanKind::kAggregate) {
-        return;
-      }
-      for (std::size_t i = 0; i < exprs.size() && i < node.output.size(); ++i) {
-        const bool carries = exprs[i]->kind == ExprKind::kAttribute || exprs[i]->display.starts_with("window") ||
-                             exprs[i]->display.starts_with("session_window");
-        const bool over = AnyExpr(exprs[i], [&ids](const Expr& part) {
-          return part.kind == ExprKind::kAttribute && ids.contains(part.attribute.id.value);
-        });
-        if (carries && over && ids.insert(node.output[i].id.value).second) {
-          grown = true;
-        }
-      }
-    });
+/// The state of an outer or semi join must end some day: by a watermark in the keys, or on the side that may give NULLs
+/// together with a bound of the times.
+Result<void> CheckStreamJoinWatermark(const LogicalPlan& node) {
+  const auto& left = node.children[0]->output;
+  const auto& right = node.children[1]->output;
+  bool bounded = HasWatermarkInKeys(SplitStreamJoin(node));
+  if (node.join_type != JoinType::kRight) {
+    bounded = bounded || JoinStateOffsetMs(left, right, node.condition).has_value();
   }
-  return ids;
+  if (node.join_type == JoinType::kRight || node.join_type == JoinType::kFull) {
+    bounded = bounded || JoinStateOffsetMs(right, left, node.condition).has_value();
+  }
+  if (bounded) {
+    return {};
+  }
+  return Refused("Stream-stream " + JoinName(node.join_type) +
+                 " join between two streaming DataFrame/Datasets is not supported without a watermark in the join "
+                 "keys, or a watermark on the nullable side and an appropriate range condition");
 }
 
-bool IsWatermarked(const ExprPtr& expr, const std::set<std::int64_t>& ids) {
-  const bool shape = expr->kind == ExprKind::kAttribute || expr->display.starts_with("window") ||
-                     expr->display.starts_with("session_window");
-  return shape && AnyExpr(expr, [&ids](const Expr& part) {
-           return part.kind == ExprKind::kAttribute && ids.contains(part.attribute.id.value);
-         });
-}
-
-Result<void> CheckJoin(const LogicalPlan& node, const std::string& mode, bool has_aggregate) {
+Result<void> CheckJoin(const LogicalPlan& node, const std::string& mode) {
   const bool left = node.children[0]->is_streaming;
   const bool right = node.children[1]->is_streaming;
   const std::string name = JoinName(node.join_type);
@@ -95,11 +79,15 @@ Result<void> CheckJoin(const LogicalPlan& node, const std::string& mode, bool ha
       return Refused("Join between two streaming DataFrames/Datasets is not supported in " + ModeName(mode) +
                      " output mode, only in Append output mode");
     }
-    if (node.join_type == JoinType::kLeftAnti) {
-      return Refused("LeftAnti joins with a streaming DataFrame/Dataset on the right are not supported");
+    switch (node.join_type) {
+      case JoinType::kInner:
+      case JoinType::kCross:
+        return {};
+      case JoinType::kLeftAnti:
+        return Refused("LeftAnti joins with a streaming DataFrame/Dataset on the right are not supported");
+      default:
+        return CheckStreamJoinWatermark(node);
     }
-    (void)has_aggregate;
-    return {};
   }
   switch (node.join_type) {
     case JoinType::kFull:
@@ -133,27 +121,55 @@ Result<void> CheckJoin(const LogicalPlan& node, const std::string& mode, bool ha
   return {};
 }
 
-Result<void> CheckOuterStreamJoin(const LogicalPlan& node, const std::set<std::int64_t>& watermarked) {
-  switch (node.join_type) {
-    case JoinType::kLeft:
-    case JoinType::kRight:
-    case JoinType::kFull:
-    case JoinType::kLeftSemi:
-      if (watermarked.empty()) {
-        return Refused(
-            "Stream-stream " + JoinName(node.join_type) +
-            " join between two streaming DataFrame/Datasets is not supported without a watermark in the join "
-            "keys, or a watermark on the nullable side and an appropriate range condition");
-      }
-      return {};
-    default:
-      return {};
+bool IsStreamJoin(const LogicalPlan& node) {
+  return node.kind == PlanKind::kJoin && node.children[0]->is_streaming && node.children[1]->is_streaming;
+}
+
+bool KeepsState(const LogicalPlan& node) {
+  return node.is_streaming && (node.kind == PlanKind::kAggregate || node.kind == PlanKind::kDistinct ||
+                               IsStreamJoin(node) || node.kind == PlanKind::kExternal);
+}
+
+/// Refuses a stateful node over one that gives rows older than the watermark.
+Result<void> CheckLateRows(const std::vector<const LogicalPlan*>& nodes, const std::string& mode) {
+  if (mode == "append") {
+    return {};
   }
+  for (const LogicalPlan* node : nodes) {
+    if (!KeepsState(*node) || node->kind == PlanKind::kExternal) {
+      continue;
+    }
+    bool late = false;
+    for (const PlanPtr& child : node->children) {
+      VisitPlan(child, [&late](const LogicalPlan& below) {
+        late = late || (below.kind == PlanKind::kAggregate && below.is_streaming);
+      });
+    }
+    if (late) {
+      return Refused(
+          "Detected pattern of possible 'correctness' issue due to global watermark. The query contains stateful "
+          "operation which can emit rows older than the current watermark plus allowed late record delay, which are "
+          "\"late rows\" in downstream stateful operations and these rows can be discarded. Please refer the "
+          "programming guide doc for more details. If you understand the possible risk of correctness issue and still "
+          "need to run the query, you can disable this check by setting the config "
+          "`spark.sql.streaming.statefulOperator.checkCorrectness.enabled` to false.");
+    }
+  }
+  return {};
+}
+
+bool HasStreamingAggregate(const LogicalPlan& node) {
+  bool found = false;
+  for (const PlanPtr& child : node.children) {
+    VisitPlan(child, [&found](const LogicalPlan& below) {
+      found = found || (below.kind == PlanKind::kAggregate && below.is_streaming);
+    });
+  }
+  return found;
 }
 
 /// What Spark's own checker refuses, node by node, the input first.
-Result<void> CheckNode(const LogicalPlan& node, const std::string& mode, bool has_aggregate,
-                       const std::set<std::int64_t>& watermarked) {
+Result<void> CheckNode(const LogicalPlan& node, const std::string& mode) {
   for (const ExprPtr& expr : ExpressionsOf(node)) {
     if (AnyExpr(expr, [](const Expr& part) {
           return part.kind == ExprKind::kCall && part.function.find("monotonically_increasing_id") != std::string::npos;
@@ -172,13 +188,14 @@ Result<void> CheckNode(const LogicalPlan& node, const std::string& mode, bool ha
         }
       }
       return {};
-    case PlanKind::kJoin: {
-      FLEUVE_TRY(CheckJoin(node, mode, has_aggregate));
-      if (node.children[0]->is_streaming && node.children[1]->is_streaming) {
-        return CheckOuterStreamJoin(node, watermarked);
+    case PlanKind::kDistinct:
+      if (node.within_watermark && EventTimeColumn(node.children[0]->output) == nullptr) {
+        return Refused(
+            "dropDuplicatesWithinWatermark is not supported on streaming DataFrames/DataSets without watermark");
       }
       return {};
-    }
+    case PlanKind::kJoin:
+      return CheckJoin(node, mode);
     case PlanKind::kUnion: {
       const bool all = std::all_of(node.children.begin(), node.children.end(),
                                    [](const PlanPtr& child) { return child->is_streaming; });
@@ -198,7 +215,7 @@ Result<void> CheckNode(const LogicalPlan& node, const std::string& mode, bool ha
       }
       return {};
     case PlanKind::kSort:
-      if (mode != "complete" || !has_aggregate) {
+      if (mode != "complete" || !HasStreamingAggregate(node)) {
         return Refused(
             "Sorting is not supported on streaming DataFrames/Datasets, unless it is on aggregated "
             "DataFrame/Dataset in Complete output mode");
@@ -238,40 +255,37 @@ Result<void> CheckNode(const LogicalPlan& node, const std::string& mode, bool ha
   }
 }
 
-/// What this build does not run on a stream yet.
+/// What no operator here runs.
 Result<void> CheckServed(const LogicalPlan& node) {
   switch (node.kind) {
-    case PlanKind::kAggregate:
-      return Error::Unsupported("an aggregation on a stream");
-    case PlanKind::kDistinct:
-      return Error::Unsupported("dropDuplicates on a stream");
-    case PlanKind::kWatermark:
-      return Error::Unsupported("withWatermark on a stream");
-    case PlanKind::kLimit:
-      return Error::Unsupported("limit on a stream");
     case PlanKind::kTail:
       return Error::Unsupported("tail on a stream");
-    case PlanKind::kExpand: {
-      return {};
-    }
     case PlanKind::kIntersect:
     case PlanKind::kExcept:
       return Error::Unsupported("INTERSECT and EXCEPT on a stream");
-    case PlanKind::kJoin:
-      if (node.children[0]->is_streaming && node.children[1]->is_streaming) {
-        return Error::Unsupported("a join of two streams");
-      }
-      return {};
     default:
       return {};
   }
 }
 
+/// A subquery over a stream has no batch of its own that it could be computed from.
+bool HasStreamingSubquery(const LogicalPlan& node) {
+  const std::vector<ExprPtr> exprs = ExpressionsOf(node);
+  return std::any_of(exprs.begin(), exprs.end(), [](const ExprPtr& expr) {
+    return AnyExpr(expr, [](const Expr& part) {
+      return part.kind == ExprKind::kSubquery && part.subquery != nullptr && part.subquery->is_streaming;
+    });
+  });
+}
+
 }  // namespace
 
-Result<void> CheckStreaming(const PlanPtr& plan, const std::string& output_mode) {
+Result<void> CheckStreaming(const PlanPtr& plan, const StreamingRules& rules) {
+  const std::string& mode = rules.output_mode;
   std::vector<const LogicalPlan*> nodes;
-  VisitPlan(plan, [&nodes](const LogicalPlan& node) {
+  bool streaming_subquery = false;
+  VisitPlan(plan, [&](const LogicalPlan& node) {
+    streaming_subquery = streaming_subquery || HasStreamingSubquery(node);
     if (node.is_streaming) {
       nodes.push_back(&node);
     }
@@ -279,42 +293,28 @@ Result<void> CheckStreaming(const PlanPtr& plan, const std::string& output_mode)
   if (nodes.empty()) {
     return Refused("Queries without streaming sources cannot be executed with writeStream.start()");
   }
-  std::vector<const LogicalPlan*> aggregates;
-  for (const LogicalPlan* node : nodes) {
-    if (node->kind == PlanKind::kAggregate) {
-      aggregates.push_back(node);
+  const auto aggregate = std::find_if(nodes.begin(), nodes.end(),
+                                      [](const LogicalPlan* node) { return node->kind == PlanKind::kAggregate; });
+  // Spark looks at the topmost aggregation alone.
+  if (aggregate != nodes.end()) {
+    const auto& grouping = (*aggregate)->grouping;
+    if (mode == "append" && std::none_of(grouping.begin(), grouping.end(), CarriesWatermark)) {
+      return BadMode("append", "streaming aggregations without watermark");
     }
-  }
-  const std::set<std::int64_t> watermarked = WatermarkedColumns(plan);
-  if (output_mode == "complete" && aggregates.empty()) {
-    return BadMode("complete", "no streaming aggregations");
-  }
-  for (const LogicalPlan* node : aggregates) {
-    const bool session = std::any_of(node->grouping.begin(), node->grouping.end(),
-                                     [](const ExprPtr& expr) { return expr->display.starts_with("session_window"); });
-    if (output_mode == "append") {
-      const bool any = std::any_of(node->grouping.begin(), node->grouping.end(),
-                                   [&](const ExprPtr& expr) { return IsWatermarked(expr, watermarked); });
-      if (!any) {
-        return BadMode("append", "streaming aggregations without watermark");
-      }
-    }
-    if (output_mode == "update" && session) {
+    if (mode == "update" && std::any_of(grouping.begin(), grouping.end(), IsSessionWindow)) {
       return BadMode("update", "session window streaming aggregations");
     }
-  }
-  if (output_mode != "append" && aggregates.size() > 1) {
-    return Refused(
-        "Detected pattern of possible 'correctness' issue due to global watermark. The query contains stateful "
-        "operation which can emit rows older than the current watermark plus allowed late record delay, which are "
-        "\"late rows\" in downstream stateful operations and these rows can be discarded. Please refer the programming "
-        "guide doc for more details. If you understand the possible risk of correctness issue and still need to run "
-        "the "
-        "query, you can disable this check by setting the config "
-        "`spark.sql.streaming.statefulOperator.checkCorrectness.enabled` to false.");
+  } else if (mode == "complete") {
+    return BadMode("complete", "no streaming aggregations");
   }
   for (std::size_t i = nodes.size(); i > 0; --i) {
-    FLEUVE_TRY(CheckNode(*nodes[i - 1], output_mode, !aggregates.empty(), watermarked));
+    FLEUVE_TRY(CheckNode(*nodes[i - 1], mode));
+  }
+  if (rules.check_correctness) {
+    FLEUVE_TRY(CheckLateRows(nodes, mode));
+  }
+  if (streaming_subquery) {
+    return Error::Unsupported("a subquery over a stream");
   }
   for (std::size_t i = nodes.size(); i > 0; --i) {
     FLEUVE_TRY(CheckServed(*nodes[i - 1]));

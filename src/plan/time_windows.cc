@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "plan/event_time.h"
 #include "plan/time_windows_internal.h"
 
 namespace fleuve::plan {
@@ -45,6 +46,15 @@ bool HasMark(const PlanPtr& plan) {
     }
   });
   return found;
+}
+
+Attribute NewColumn(const char* name, DataType type, bool nullable);
+
+/// The column of the window `mark`, with the watermark of its time.
+Attribute WindowColumn(const Expr& mark) {
+  Attribute column = NewColumn(IsSession(mark) ? "session_window" : "window", mark.type, false);
+  column.metadata = EventTimeMetadata(mark);
+  return column;
 }
 
 Attribute NewColumn(const char* name, DataType type, bool nullable) {
@@ -297,7 +307,7 @@ struct Resolver {
       Fail(Error::Unsupported("window() in this place"));
       return nullptr;
     }
-    Attribute column = NewColumn(session ? "session_window" : "window", mark->type, false);
+    const Attribute column = WindowColumn(*mark);
     const PlanPtr& child = node->children[0];
     PlanPtr below;
     if (session) {
@@ -345,7 +355,7 @@ std::optional<GroupingWindow> PlaceGroupingWindow(PlanPtr& input, std::vector<Ex
   if (mark == nullptr || (IsSession(*mark) && input->is_streaming)) {
     return std::nullopt;
   }
-  GroupingWindow window{mark, NewColumn(IsSession(*mark) ? "session_window" : "window", mark->type, false)};
+  GroupingWindow window{mark, WindowColumn(*mark)};
   if (IsSession(*mark)) {
     std::vector<ExprPtr> keys;
     for (const ExprPtr& key : grouping) {

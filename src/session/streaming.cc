@@ -1,8 +1,8 @@
 #include "base/bytes.h"
 #include "connectors/files/file_table.h"
 #include "connectors/sink.h"
-#include "plan/analyzer.h"
 #include "session/executor_internal.h"
+#include "session/foreach_internal.h"
 #include "session/plan_text_internal.h"
 #include "session/table_plans_internal.h"
 #include "stream/manager.h"
@@ -50,12 +50,6 @@ void FillId(const stream::Query& query, sc::StreamingQueryInstanceId* id) {
 }  // namespace
 
 Result<void> Executor::StartStream(const sc::WriteStreamOperationStart& start) {
-  if (start.has_foreach_batch()) {
-    return Error::Unsupported("foreachBatch");
-  }
-  if (start.has_foreach_writer()) {
-    return Error::Unsupported("foreach");
-  }
   SessionResolver resolver(state_);
   stream::QueryRequest request;
   FLEUVE_ASSIGN(request.plan, AnalyzeWith(resolver, start.input()));
@@ -63,6 +57,7 @@ Result<void> Executor::StartStream(const sc::WriteStreamOperationStart& start) {
     return NotAStream();
   }
   FLEUVE_ASSIGN(request.trigger, TriggerOf(start));
+  FLEUVE_ASSIGN(request.sink_provider, ForeachProviderOf(start, state_, token_));
   connectors::SinkSpec& sink = request.sink;
   FLEUVE_ASSIGN(sink.output_mode, stream::ParseOutputMode(start.output_mode()));
   sink.format =
@@ -133,7 +128,7 @@ Result<void> Executor::StartStream(const sc::WriteStreamOperationStart& start) {
     }
     if (!target.is_path && !target.row) {
       // The plan must be one that can run before a table is made for it.
-      FLEUVE_TRY(plan::CheckStreaming(request.plan, sink.output_mode));
+      FLEUVE_TRY(stream::CheckPlan(request));
       NewTable table;
       table.provider = sink.format;
       table.location = sink.path;
@@ -156,7 +151,9 @@ Result<void> Executor::StartStream(const sc::WriteStreamOperationStart& start) {
       sink.table_name = {"spark_catalog", target.database, target.name};
     }
   }
-  if (state_.services().connectors->sink(sink.format) == nullptr) {
+  if (request.sink_provider) {
+    sink.format = start.has_foreach_batch() ? "foreachbatch" : "foreach";
+  } else if (state_.services().connectors->sink(sink.format) == nullptr) {
     return UnknownProvider(sink.format, "streaming writes");
   }
   FLEUVE_ASSIGN(const stream::QueryPtr query, state_.services().queries->Start(std::move(request)));
@@ -209,6 +206,7 @@ Result<void> Executor::QueryCommand(const sc::StreamingQueryCommand& command) {
       FLEUVE_TRY(query->Stop());
       break;
     case sc::StreamingQueryCommand::kProcessAllAvailable:
+      operation_->repeatable = true;
       FLEUVE_TRY(query->ProcessAllAvailable(token_));
       break;
     case sc::StreamingQueryCommand::kExplain:
@@ -225,6 +223,7 @@ Result<void> Executor::QueryCommand(const sc::StreamingQueryCommand& command) {
       break;
     case sc::StreamingQueryCommand::kAwaitTermination: {
       const auto& wait = command.await_termination();
+      operation_->repeatable = !wait.has_timeout_ms();  // a second wait would have its whole time again
       FLEUVE_ASSIGN(const bool ended,
                     query->AwaitTermination(
                         wait.has_timeout_ms() ? std::optional<std::int64_t>(wait.timeout_ms()) : std::nullopt, token_));
@@ -263,6 +262,7 @@ Result<void> Executor::ManagerCommand(const sc::StreamingQueryManagerCommand& co
       break;
     case sc::StreamingQueryManagerCommand::kAwaitAnyTermination: {
       const auto& wait = command.await_any_termination();
+      operation_->repeatable = !wait.has_timeout_ms();
       FLEUVE_ASSIGN(
           const bool ended,
           queries.AwaitAny(key, wait.has_timeout_ms() ? std::optional<std::int64_t>(wait.timeout_ms()) : std::nullopt,

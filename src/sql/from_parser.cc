@@ -288,6 +288,7 @@ Result<Parser::Rel> Parser::ParseRelationPrimary() {
     }
     FLEUVE_TRY(ExpectSymbol(")"));
     FLEUVE_ASSIGN(inner, ParseSample(inner));
+    FLEUVE_ASSIGN(inner, ParseWatermark(inner));
     if (!inner->has_subquery_alias() && IsStrictIdentifier() && (IsImplicitAlias() || IsWord("AS"))) {
       return ParseTableAlias(inner);
     }
@@ -320,18 +321,45 @@ Result<Parser::Rel> Parser::ParseRelationPrimary() {
     }
     SpannedRel(inner, first);
     FLEUVE_ASSIGN(inner, ParseSample(inner));
-    if (AcceptWord("WATERMARK")) {
-      return Refused("WATERMARK in SQL");
-    }
+    FLEUVE_ASSIGN(inner, ParseWatermark(inner));
     return ParseTableAlias(inner);
   }
   FLEUVE_ASSIGN(Rel table, ParseTableReference());
   FLEUVE_ASSIGN(table, ParseTimeTravel(table));
   FLEUVE_ASSIGN(table, ParseSample(table));
-  if (IsWord("WATERMARK") && !IsSymbol(",", 1)) {
-    return Refused("WATERMARK in SQL");
-  }
+  FLEUVE_ASSIGN(table, ParseWatermark(table));
   return ParseTableAlias(table);
+}
+
+Result<Parser::Rel> Parser::ParseWatermark(Rel input) {
+  if (!IsWord("WATERMARK")) {
+    return input;
+  }
+  const std::size_t first = at_;
+  Advance();
+  auto column = ParseNamedExpression();
+  if (!column.ok() || !AcceptWord("DELAY")) {
+    at_ = first;  // a table alias of that name
+    return input;
+  }
+  FLEUVE_TRY(ExpectWord("OF"));
+  FLEUVE_TRY(ExpectWord("INTERVAL"));
+  FLEUVE_ASSIGN(Expr delay, ParseIntervalLiteral(at_ - 1));
+  const auto& literal = delay->literal();
+  std::string text;
+  if (literal.has_day_time_interval()) {
+    text = std::to_string(literal.day_time_interval()) + " microseconds";
+  } else if (literal.has_year_month_interval()) {
+    text = std::to_string(literal.year_month_interval()) + " months";
+  } else {
+    return Refused("a delay of this kind in a WATERMARK clause");
+  }
+  pb::RelationExtension extension;
+  auto* clause = extension.mutable_watermark();
+  clause->mutable_input()->CopyFrom(*input);
+  clause->mutable_column()->CopyFrom(**column);
+  clause->set_delay(text);
+  return SpannedRel(ExtendedRel(extension), first);
 }
 
 Result<Parser::Rel> Parser::ParseTableReference() {

@@ -192,6 +192,8 @@ class Parser {
   Result<Rel> ParseTableFunction(const std::vector<std::string>& name, std::size_t first);
   Result<Rel> ParseTimeTravel(Rel input);
   Result<Rel> ParseSample(Rel input);
+  /// `WATERMARK column DELAY OF INTERVAL ...`; gives `input` where there is none.
+  Result<Rel> ParseWatermark(Rel input);
   Result<Rel> ParseTableAlias(Rel input, bool is_inline_table = false);
   Result<Rel> ParseInlineTable();
   Result<Rel> ParseLateralViews(Rel input);

@@ -346,10 +346,9 @@ Result<Parser::Rel> Parser::ParseSelectTail(Rel input, bool from_seen, std::size
   }
   FLEUVE_TRY(ParseWindowClause());
   if (distinct) {
-    Rel deduplicate = New<sc::Relation>();
-    deduplicate->mutable_deduplicate()->set_allocated_input(result);
-    deduplicate->mutable_deduplicate()->set_all_columns_as_keys(true);
-    result = SpannedRel(deduplicate, first);
+    pb::RelationExtension extension;
+    extension.mutable_distinct()->mutable_input()->CopyFrom(*result);
+    result = SpannedRel(ExtendedRel(extension), first);
   }
   return ParseHints(result, hints);
 }
@@ -544,10 +543,9 @@ Result<Parser::Rel> Parser::ParsePipe(Rel input) {
       pipe->mutable_input()->CopyFrom(*input);
       Rel result = SpannedRel(ExtendedRel(extension), first);
       if (distinct) {
-        Rel deduplicate = New<sc::Relation>();
-        deduplicate->mutable_deduplicate()->set_allocated_input(result);
-        deduplicate->mutable_deduplicate()->set_all_columns_as_keys(true);
-        result = SpannedRel(deduplicate, first);
+        pb::RelationExtension distinct_rows;
+        distinct_rows.mutable_distinct()->mutable_input()->CopyFrom(*result);
+        result = SpannedRel(ExtendedRel(distinct_rows), first);
       }
       return result;
     }

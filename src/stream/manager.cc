@@ -11,7 +11,7 @@
 #include "base/bytes.h"
 #include "base/ids.h"
 #include "base/log.h"
-#include "plan/analyzer.h"
+#include "plan/streaming_check.h"
 #include "stream/batch_plan_internal.h"
 #include "stream/query_internal.h"
 
@@ -420,7 +420,9 @@ Result<QueryPtr> ManagerImpl::Start(QueryRequest request) {
   }
   FLEUVE_ASSIGN(request.sink.output_mode, ParseOutputMode(request.sink.output_mode));
   request.sink.format = AsciiLower(request.sink.format);
-  connectors::SinkProvider* provider = host_->options.connectors->sink(request.sink.format);
+  const std::shared_ptr<connectors::SinkProvider> own_provider = request.sink_provider;
+  connectors::SinkProvider* provider =
+      own_provider ? own_provider.get() : host_->options.connectors->sink(request.sink.format);
   if (provider == nullptr) {
     if (host_->options.connectors->source(request.sink.format) != nullptr) {
       return Error(ErrorKind::kInvalidArgument, "STREAMING_OUTPUT_MODE.UNSUPPORTED_DATASOURCE",
@@ -474,7 +476,7 @@ Result<QueryPtr> ManagerImpl::Start(QueryRequest request) {
   const auto check =
       request.config.conf ? request.config.conf("spark.sql.streaming.unsupportedOperationCheck") : std::nullopt;
   (void)check;  // plans that Spark's check refuses cannot run here either
-  FLEUVE_TRY(plan::CheckStreaming(request.plan, request.sink.output_mode));
+  FLEUVE_TRY(CheckPlan(request));
   FLEUVE_TRY(CheckSources(request, place.location));
   FLEUVE_ASSIGN(const auto known_id, checkpoint::Checkpoint::ReadQueryId(place.location));
   FLEUVE_TRY(StopRunsOf(request, known_id, place.location.path));
@@ -503,6 +505,16 @@ Result<QueryPtr> ManagerImpl::Start(QueryRequest request) {
 }
 
 }  // namespace
+
+Result<void> CheckPlan(const QueryRequest& request) {
+  plan::StreamingRules rules;
+  rules.output_mode = request.sink.output_mode;
+  const auto check = request.config.conf
+                         ? request.config.conf("spark.sql.streaming.statefulOperator.checkCorrectness.enabled")
+                         : std::nullopt;
+  rules.check_correctness = !check || AsciiLower(*check) != "false";
+  return plan::CheckStreaming(request.plan, rules);
+}
 
 std::shared_ptr<Manager> Manager::Make(ManagerOptions options) {
   return std::make_shared<ManagerImpl>(std::move(options));

@@ -29,6 +29,9 @@ class Listener {
   virtual void OnEvent(EventKind kind, const std::string& event_json) = 0;
 };
 
+/// Spark's rules for the plan of a query, by the settings of its session; the errors that `Start` raises for it.
+Result<void> CheckPlan(const QueryRequest& request);
+
 /// What the manager needs of the process.
 struct ManagerOptions {
   std::shared_ptr<const connectors::ConnectorRegistry> connectors;

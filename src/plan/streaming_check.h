@@ -1,0 +1,26 @@
+#pragma once
+
+/// \file
+/// Spark's rules for plans with streams in them.
+
+#include <string>
+
+#include "base/result.h"
+#include "plan/logical_plan.h"
+
+namespace fleuve::plan {
+
+struct StreamingRules {
+  /// append, update or complete.
+  std::string output_mode = "append";
+  /// spark.sql.streaming.statefulOperator.checkCorrectness.enabled: refuses stateful operators over one that may give
+  /// late rows.
+  bool check_correctness = true;
+};
+
+/// Refuses by name what Spark refuses of an analyzed plan before a query starts: conditions
+/// STREAMING_OUTPUT_MODE.UNSUPPORTED_OPERATION, NON_TIME_WINDOW_NOT_SUPPORTED_IN_STREAMING and those without a name of
+/// their own; what this build does not run on a stream is kUnsupported.
+Result<void> CheckStreaming(const PlanPtr& plan, const StreamingRules& rules);
+
+}  // namespace fleuve::plan
