@@ -5,15 +5,19 @@
 #include "duckdb/optimizer/filter_combiner.hpp"
 #include "duckdb/parser/expression/constant_expression.hpp"
 #include "duckdb/parser/parsed_data/create_table_function_info.hpp"
+#include "duckdb/planner/expression/bound_reference_expression.hpp"
+#include "duckdb/planner/expression_iterator.hpp"
 #include "duckdb/planner/filter/constant_filter.hpp"
 #include "duckdb/planner/operator/logical_get.hpp"
 #include "duckdb/planner/table_filter.hpp"
 #include "duckdb/storage/statistics/base_statistics.hpp"
 #include "duckdb/storage/statistics/numeric_stats.hpp"
 #include "engine/carriers_internal.h"
+#include "engine/legacy_calendar_internal.h"
 #include "engine/parquet_scan_internal.h"
 #include "engine/raise_internal.h"
 #include "engine/run_state_internal.h"
+#include "parquet_reader.hpp"
 
 namespace fleuve::engine {
 namespace {
@@ -395,12 +399,13 @@ class ColumnMatcher {
   const MultiFileColumnDefinition* Find(const types::StructField& field,
                                         const duckdb::vector<MultiFileColumnDefinition>& local) const {
     if (scan_.map_by_field_id) {
+      // Columns that are not of the table's schema (kept row ids) have no id and are found by name.
       const Json* id = field.metadata.Find("parquet.field.id");
-      if (id == nullptr) {
-        RaiseError(Error::Internal("column " + field.name + " has no field id"));
-      }
       for (const auto& candidate : local) {
-        if (!candidate.identifier.IsNull() && candidate.identifier.GetValue<std::int32_t>() == id->AsInt()) {
+        const bool same = id == nullptr ? candidate.name == field.name
+                                        : !candidate.identifier.IsNull() &&
+                                              candidate.identifier.GetValue<std::int32_t>() == id->AsInt();
+        if (same) {
           return CheckFirst(candidate, local);
         }
       }
@@ -534,10 +539,91 @@ class ScanReader : public duckdb::MultiFileReader {
         adapted[column] = matcher.Match(column, local);
       }
     }
-    return MultiFileReader::CreateMapping(context, data, adapted, ids, filters, files, bind, virtual_columns,
-                                          duckdb::MultiFileColumnMappingMode::BY_NAME);
+    const auto& scan = list.layout().leaf->scan();
+    std::vector<idx_t> old;
+    const FileCalendar calendar = OldCalendar(*data.reader, scan, ids, list.layout().data, &old);
+    duckdb::TableFilterSet others;
+    duckdb::optional_ptr<duckdb::TableFilterSet> mapped = filters;
+    if (filters && !old.empty()) {
+      for (const auto& [index, filter] : filters->filters) {
+        if (std::find(old.begin(), old.end(), index) == old.end()) {
+          others.filters.emplace(index, filter->Copy());
+        }
+      }
+      mapped = others.filters.empty() ? nullptr : duckdb::optional_ptr<duckdb::TableFilterSet>(&others);
+    }
+    const auto state = MultiFileReader::CreateMapping(context, data, adapted, ids, mapped, files, bind, virtual_columns,
+                                                      duckdb::MultiFileColumnMappingMode::BY_NAME);
+    for (const idx_t index : old) {
+      ToNewCalendar(data, index, list.layout().types[ids[index].GetPrimaryIndex()], calendar, filters.get());
+    }
+    return state;
   }
   using MultiFileReader::CreateMapping;
+
+ private:
+  /// The calendar of a file; the positions in `ids` of the columns that must be changed to the new one go to `old`.
+  static FileCalendar OldCalendar(const duckdb::BaseFileReader& reader, const plan::FileScan& scan,
+                                  const duckdb::vector<duckdb::ColumnIndex>& ids, std::size_t data_columns,
+                                  std::vector<idx_t>* old) {
+    for (idx_t i = 0; i < ids.size(); i++) {
+      const auto column = ids[i].GetPrimaryIndex();
+      if (!duckdb::IsVirtualColumn(column) && column < data_columns &&
+          HoldsCalendarValues(scan.data_schema.fields()[column].type)) {
+        old->push_back(i);
+      }
+    }
+    FileCalendar calendar;
+    if (!old->empty()) {
+      std::map<std::string, std::string> metadata;
+      for (const auto& pair :
+           dynamic_cast<const duckdb::ParquetReader&>(reader).GetFileMetadata()->key_value_metadata) {
+        metadata.emplace(pair.key, pair.value);
+      }
+      calendar = CalendarOf(metadata, scan);
+    }
+    if (calendar.keeps_all()) {
+      old->clear();
+    }
+    return calendar;
+  }
+
+  /// Puts the change of calendar between a column of the file and everything that sees it, filters included: the
+  /// reader must compare new values and may not skip row groups by the old ones.
+  static void ToNewCalendar(duckdb::MultiFileReaderData& data, idx_t index, const DataType& type,
+                            const FileCalendar& calendar, const duckdb::TableFilterSet* filters) {
+    auto& expr = data.expressions[index];
+    std::optional<idx_t> local;
+    duckdb::ExpressionIterator::VisitExpressionMutable<duckdb::BoundReferenceExpression>(
+        expr, [&local](duckdb::BoundReferenceExpression& reference, duckdb::unique_ptr<duckdb::Expression>&) {
+          local = reference.index;
+        });
+    if (!local.has_value()) {
+      return;  // the file lacks the column
+    }
+    auto& reader = dynamic_cast<duckdb::ParquetReader&>(*data.reader);
+    const auto column = reader.column_indexes[duckdb::MultiFileLocalIndex(*local)].GetPrimaryIndex();
+    expr = InNewCalendar(std::move(expr), type, calendar, HoldsInt96(reader.root_schema->children.at(column)));
+    if (filters == nullptr || !filters->filters.contains(index)) {
+      return;
+    }
+    duckdb::ExpressionIterator::VisitExpressionMutable<duckdb::BoundReferenceExpression>(
+        expr, [](duckdb::BoundReferenceExpression& reference, duckdb::unique_ptr<duckdb::Expression>&) {
+          reference.index = 0;
+        });
+    const auto carrier = expr->return_type;
+    reader.expression_map[column] = std::move(expr);
+    expr = duckdb::make_uniq<duckdb::BoundReferenceExpression>(carrier, *local);
+    if (reader.filters == nullptr) {
+      reader.filters = duckdb::make_uniq<duckdb::TableFilterSet>();
+    }
+    reader.filters->filters.emplace(*local, filters->filters.at(index)->Copy());
+  }
+
+  static bool HoldsInt96(const duckdb::ParquetColumnSchema& schema) {
+    return schema.type_info == duckdb::ParquetExtraTypeInfo::IMPALA_TIMESTAMP ||
+           std::any_of(schema.children.begin(), schema.children.end(), HoldsInt96);
+  }
 };
 
 /// parquet_scan's own functions, called through ours; the same in every instance.

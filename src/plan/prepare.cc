@@ -1,24 +1,59 @@
 #include "base/big_stack.h"
 #include "plan/prepare_internal.h"
+#include "plan/recursive_table.h"
 
 namespace fleuve::plan {
 namespace {
 
-Result<PlanPtr> PrepareHere(const PlanPtr& plan);
+/// Options that scans of Parquet files take from settings where the reader does not set them.
+using ScanOptions = std::vector<std::pair<std::string, std::string>>;
+
+ScanOptions ScanOptionsOf(const AnalysisConfig& config) {
+  ScanOptions options;
+  for (const char* name : {"datetimeRebaseMode", "int96RebaseMode"}) {
+    const auto mode = config.conf ? config.conf("spark.sql.parquet." + std::string(name) + "InRead") : std::nullopt;
+    if (mode.has_value() && *mode != "CORRECTED") {
+      options.emplace_back(name, *mode);
+    }
+  }
+  return options;
+}
+
+PlanPtr SetScanOptions(const PlanPtr& plan, const ScanOptions& options) {
+  if (options.empty()) {
+    return plan;
+  }
+  return RewritePlan(plan, [&options](const PlanPtr& node) -> PlanPtr {
+    if (node->kind != PlanKind::kFileScan || node->scan->format != FileFormat::kParquet) {
+      return nullptr;
+    }
+    auto scan = std::make_shared<FileScan>(*node->scan);
+    for (const auto& [name, value] : options) {
+      if (FindOption(scan->options, name) == nullptr) {
+        scan->options.emplace(name, value);
+      }
+    }
+    auto copy = std::make_shared<LogicalPlan>(*node);
+    copy->scan = std::move(scan);
+    return copy;
+  });
+}
+
+Result<PlanPtr> PrepareHere(const PlanPtr& plan, const ScanOptions& options, const AnalysisConfig& config);
 
 /// Prepares the plans of subqueries.
-Result<PlanPtr> PrepareSubqueries(const PlanPtr& plan) {
+Result<PlanPtr> PrepareSubqueries(const PlanPtr& plan, const ScanOptions& options, const AnalysisConfig& config) {
   Result<void> status;
-  PlanPtr made = RewritePlan(plan, [&status](const PlanPtr& node) -> PlanPtr {
-    return MapExpressions(node, [&status](const ExprPtr& expr) -> ExprPtr {
+  PlanPtr made = RewritePlan(plan, [&status, &options, &config](const PlanPtr& node) -> PlanPtr {
+    return MapExpressions(node, [&status, &options, &config](const ExprPtr& expr) -> ExprPtr {
       if (!AnyExpr(expr, [](const Expr& part) { return part.kind == ExprKind::kSubquery; })) {
         return nullptr;
       }
-      return RewriteExpr(expr, [&status](const ExprPtr& part) -> ExprPtr {
+      return RewriteExpr(expr, [&status, &options, &config](const ExprPtr& part) -> ExprPtr {
         if (part->kind != ExprKind::kSubquery) {
           return nullptr;
         }
-        Result<PlanPtr> prepared = PrepareHere(part->subquery);
+        Result<PlanPtr> prepared = PrepareHere(part->subquery, options, config);
         if (!prepared.ok()) {
           status = std::move(prepared).error();
           return nullptr;
@@ -33,13 +68,20 @@ Result<PlanPtr> PrepareSubqueries(const PlanPtr& plan) {
   return made;
 }
 
-Result<PlanPtr> PrepareHere(const PlanPtr& plan) {
-  FLEUVE_ASSIGN(PlanPtr made, PrepareSubqueries(plan));
+Result<PlanPtr> PrepareHere(const PlanPtr& plan, const ScanOptions& options, const AnalysisConfig& config) {
+  FLEUVE_ASSIGN(PlanPtr made, PrepareSubqueries(plan, options, config));
+  made = LimitRecursions(made);
   made = PruneColumns(made);
   made = MergeNeighbours(made);
   FLEUVE_ASSIGN(made, PushFilters(made));
   made = MergeNeighbours(made);
+  if (HoldsExternal(made)) {
+    FLEUVE_ASSIGN(made, CutExternal(made, config));
+    made = PruneColumns(made);
+  }
   made = AddGuards(made);
+  made = AddOrderKeys(made);
+  made = SetScanOptions(made, options);
   return SplitDeepExpressions(made);
 }
 
@@ -134,9 +176,9 @@ ExprPtr Balanced(const std::vector<ExprPtr>& operands, const char* function) {
 }
 
 Result<PlanPtr> Prepare(const PlanPtr& plan, const AnalysisConfig& config) {
-  (void)config;
+  const ScanOptions options = ScanOptionsOf(config);
   std::optional<Result<PlanPtr>> result;
-  RunOnBigStack([&] { result = PrepareHere(plan); });
+  RunOnBigStack([&] { result = PrepareHere(plan, options, config); });
   return *std::move(result);
 }
 

@@ -32,8 +32,15 @@ PlanPtr PruneColumns(const PlanPtr& plan);
 PlanPtr MergeNeighbours(const PlanPtr& plan);
 /// Moves filters towards the leaves in the order in which Spark evaluates them; tables become scans.
 Result<PlanPtr> PushFilters(const PlanPtr& plan);
+/// True where functions of the user stand in the plan.
+bool HoldsExternal(const PlanPtr& plan);
+/// Makes operators of the calls of functions of the user.
+Result<PlanPtr> CutExternal(const PlanPtr& plan, const AnalysisConfig& config);
 /// Keeps what can fail from being evaluated where a guard excludes it.
 PlanPtr AddGuards(const PlanPtr& plan);
+/// Gives sorts, windows, groups and comparisons keys that the engine orders and tells apart as Spark does: NaN, -0.0,
+/// NULL inside arrays and structs.
+PlanPtr AddOrderKeys(const PlanPtr& plan);
 /// Cuts expressions of more than 64 levels into several projections.
 PlanPtr SplitDeepExpressions(const PlanPtr& plan);
 

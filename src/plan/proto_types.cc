@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "types/metadata_order.h"
+
 // Clients of Spark 4.0 still fill the fields that later protocols call deprecated.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
@@ -401,7 +403,7 @@ void TypeToProto(const DataType& type, sc::DataType* proto) {
         TypeToProto(field.type, made->mutable_data_type());
         made->set_nullable(field.nullable);
         if (!field.metadata.fields().empty()) {
-          made->set_metadata(field.metadata.Dump());
+          made->set_metadata(types::InMetadataOrder(field.metadata).Dump());
         }
       }
       return;

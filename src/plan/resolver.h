@@ -112,6 +112,10 @@ class Resolver {
     (void)plan;
     return Error::Unsupported("an analysis that has to run a query first");
   }
+  /// `RunQuery` for later: may be called when the analysis is over and its session is gone, with the settings of now.
+  virtual Result<std::function<Result<std::vector<types::Value::List>>(const PlanPtr&)>> QueryRunner() {
+    return Error::Unsupported("a plan that has to run a query first");
+  }
   /// A function of the user; nullopt where there is none of this name. \param parts  one to three name parts.
   virtual Result<std::optional<SqlFunction>> ResolveFunction(const std::vector<std::string>& parts) {
     (void)parts;

@@ -171,6 +171,9 @@ Result<RowsResult> Executor::CreateViewStatement(const pb::CreateView& create, c
   if (temporary) {
     return Error::Unsupported("permanent views over streams");
   }
+  if (AsciiLower(target.name) != target.name) {
+    return Error::Unsupported("a view name with capital letters where spark.sql.caseSensitive is true");
+  }
   catalog::Table row;
   row.database = target.database;
   row.name = target.name;

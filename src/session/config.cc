@@ -170,6 +170,10 @@ Result<std::string> Check(const ConfigKey& key, const std::string& name, const s
       {"spark.sql.storeAssignmentPolicy", "ANSI,LEGACY,STRICT"},
       {"spark.sql.timestampType", "TIMESTAMP_LTZ,TIMESTAMP_NTZ"},
       {"spark.sql.legacy.timeParserPolicy", "EXCEPTION,CORRECTED,LEGACY"},
+      {"spark.sql.parquet.datetimeRebaseModeInRead", "EXCEPTION,CORRECTED,LEGACY"},
+      {"spark.sql.parquet.datetimeRebaseModeInWrite", "EXCEPTION,CORRECTED,LEGACY"},
+      {"spark.sql.parquet.int96RebaseModeInRead", "EXCEPTION,CORRECTED,LEGACY"},
+      {"spark.sql.parquet.int96RebaseModeInWrite", "EXCEPTION,CORRECTED,LEGACY"},
       {"fleuve.durability", "STRICT,PROCESS"},
   };
   for (const auto& [known, words] : kWords) {
@@ -182,6 +186,10 @@ Result<std::string> Check(const ConfigKey& key, const std::string& name, const s
             .With("confName", name)
             .With("confValue", value)
             .With("confOptions", Join(allowed, ", "));
+      }
+      if (name.ends_with("RebaseModeInWrite") && AsciiUpper(value) != "CORRECTED") {
+        return Error::Unsupported("writing dates and timestamps in the calendar that " + name + " = " + value +
+                                  " asks for");
       }
       return known == "fleuve.durability" ? AsciiLower(value) : AsciiUpper(value);
     }
@@ -197,6 +205,11 @@ Result<std::string> Check(const ConfigKey& key, const std::string& name, const s
 const ConfigKey* FindConfigKey(std::string_view name) {
   const auto it = std::find_if(kKeys.begin(), kKeys.end(), [&](const ConfigKey& key) { return key.name == name; });
   return it == kKeys.end() ? nullptr : &*it;
+}
+
+Result<std::string> CanonicalValue(const std::string& key, const std::string& value) {
+  const ConfigKey* known = FindConfigKey(key);
+  return known == nullptr ? Result<std::string>(value) : Check(*known, key, value);
 }
 
 Config::Config(std::map<std::string, std::string> initial) : values_(std::move(initial)) {}
@@ -219,10 +232,7 @@ Result<void> Config::Set(const std::string& key, const std::string& value) {
         .With("key", "\"" + key + "\"")
         .With("docroot", "https://spark.apache.org/docs/latest");
   }
-  std::string kept = value;
-  if (known != nullptr) {
-    FLEUVE_ASSIGN(kept, Check(*known, key, value));
-  }
+  FLEUVE_ASSIGN(std::string kept, CanonicalValue(key, value));
   std::lock_guard lock(mutex_);
   values_[key] = std::move(kept);
   return {};

@@ -35,6 +35,9 @@ Result<void> Executor::MakeTable(const TableTarget& target, const NewTable& tabl
   }
   if (!target.is_path) {
     FLEUVE_TRY(state_.services().catalog->GetDatabase(target.database));
+    if (AsciiLower(target.name) != target.name) {
+      return Error::Unsupported("a table name with capital letters where spark.sql.caseSensitive is true");
+    }
   }
   tables::TableRef ref = RefOf(target);
   bool managed = false;

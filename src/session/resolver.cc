@@ -53,6 +53,24 @@ Result<delta::TimeTravel> TravelOf(const Options& options, const std::string& zo
   return when;
 }
 
+/// All rows of an analyzed plan.
+Result<std::vector<types::Value::List>> AllRows(engine::Engine& engine, const plan::PlanPtr& plan,
+                                                const plan::AnalysisConfig& config) {
+  FLEUVE_ASSIGN(const plan::PlanPtr prepared, plan::Prepare(plan, config));
+  engine::ExecuteOptions options;
+  options.session_zone = config.session_zone;
+  FLEUVE_ASSIGN(auto reader, engine.Execute(prepared, options));
+  std::vector<types::Value::List> rows;
+  while (true) {
+    FLEUVE_ASSIGN(auto batch, reader->Next());
+    if (!batch) {
+      return rows;
+    }
+    FLEUVE_ASSIGN(auto part, columnar::RowsFromBatch(*batch));
+    std::move(part.begin(), part.end(), std::back_inserter(rows));
+  }
+}
+
 /// Cuts `@v12` or `@yyyyMMddHHmmssSSS` off a table path and turns it into options.
 void SplitPathVersion(std::string* path, Options* options) {
   const std::size_t at = path->rfind('@');
@@ -171,8 +189,13 @@ Result<TableTarget> SessionResolver::Target(const std::vector<std::string>& part
     rest.erase(rest.begin());
   }
   target.database = rest.size() == 2 ? AsciiLower(rest[0]) : database_;
-  target.name = AsciiLower(rest.back());
+  // Tables have names in lower case: a session that minds case finds nothing under another spelling.
+  const bool other_case = AsciiLower(rest.back()) != rest.back() && Config().case_sensitive;
+  target.name = other_case ? rest.back() : AsciiLower(rest.back());
   target.display = "spark_catalog." + target.database + "." + target.name;
+  if (other_case) {
+    return must_exist ? Result<TableTarget>(TableNotFound(parts)) : Result<TableTarget>(std::move(target));
+  }
   auto row = state_.services().catalog->GetTable(target.database, target.name);
   if (row.ok()) {
     target.row = *row;
@@ -617,19 +640,15 @@ Result<std::shared_ptr<const spark::connect::Relation>> SessionResolver::ParseSq
 
 Result<std::vector<types::Value::List>> SessionResolver::RunQuery(const plan::PlanPtr& plan) {
   FLEUVE_ASSIGN(const auto engine, state_.Engine());
-  FLEUVE_ASSIGN(const plan::PlanPtr prepared, plan::Prepare(plan, Config()));
-  engine::ExecuteOptions options;
-  options.session_zone = Config().session_zone;
-  FLEUVE_ASSIGN(auto reader, engine->Execute(prepared, options));
-  std::vector<types::Value::List> rows;
-  while (true) {
-    FLEUVE_ASSIGN(auto batch, reader->Next());
-    if (!batch) {
-      return rows;
-    }
-    FLEUVE_ASSIGN(auto part, columnar::RowsFromBatch(*batch));
-    std::move(part.begin(), part.end(), std::back_inserter(rows));
-  }
+  return AllRows(*engine, plan, Config());
+}
+
+Result<std::function<Result<std::vector<types::Value::List>>(const plan::PlanPtr&)>> SessionResolver::QueryRunner() {
+  FLEUVE_ASSIGN(auto engine, state_.Engine());
+  return std::function<Result<std::vector<types::Value::List>>(const plan::PlanPtr&)>(
+      [engine = std::move(engine), config = state_.FrozenSettings()](const plan::PlanPtr& plan) {
+        return AllRows(*engine, plan, config);
+      });
 }
 
 Result<std::optional<plan::SqlFunction>> SessionResolver::ResolveFunction(const std::vector<std::string>& parts) {

@@ -73,6 +73,7 @@ class SessionResolver final : public plan::Resolver {
   Result<std::shared_ptr<const spark::connect::Relation>> ParseQuery(const std::string& sql) override;
   Result<std::shared_ptr<const spark::connect::Relation>> ParseSql(const spark::connect::SQL& sql) override;
   Result<std::vector<types::Value::List>> RunQuery(const plan::PlanPtr& plan) override;
+  Result<std::function<Result<std::vector<types::Value::List>>(const plan::PlanPtr&)>> QueryRunner() override;
   Result<std::optional<plan::SqlFunction>> ResolveFunction(const std::vector<std::string>& parts) override;
   Result<std::optional<plan::SessionVariable>> ResolveVariable(const std::vector<std::string>& parts) override;
 

@@ -62,9 +62,14 @@ void SessionState::set_current_database(std::string name) {
 
 namespace {
 
+/// A view's name as it is kept: a session that minds case tells `v` and `V` apart.
+std::string ViewKey(const Config& config, const std::string& name) {
+  return config.GetBool("spark.sql.caseSensitive") ? name : AsciiLower(name);
+}
+
 template <typename Map>
-auto FindIn(Map& map, const std::string& name) -> typename Map::mapped_type {
-  const auto found = map.find(AsciiLower(name));
+auto FindIn(Map& map, const std::string& key) -> typename Map::mapped_type {
+  const auto found = map.find(key);
   return found == map.end() ? typename Map::mapped_type{} : found->second;
 }
 
@@ -88,19 +93,19 @@ TemporaryViewPtr ViewOf(plan::PlanPtr plan) {
 
 void SessionState::PutView(const std::string& name, TemporaryViewPtr view) {
   std::lock_guard lock(mutex_);
-  views_[AsciiLower(name)].swap(view);  // the old one dies after the lock
+  views_[ViewKey(config(), name)].swap(view);  // the old one dies after the lock
 }
 
 void SessionState::PutView(const std::string& name, plan::PlanPtr plan) { PutView(name, ViewOf(std::move(plan))); }
 
 TemporaryViewPtr SessionState::FindView(const std::string& name) {
   std::lock_guard lock(mutex_);
-  return FindIn(views_, name);
+  return FindIn(views_, ViewKey(config(), name));
 }
 
 bool SessionState::DropView(const std::string& name) {
   std::lock_guard lock(mutex_);
-  return views_.erase(AsciiLower(name)) > 0;
+  return views_.erase(ViewKey(config(), name)) > 0;
 }
 
 std::vector<std::pair<std::string, TemporaryViewPtr>> SessionState::Views() {
@@ -110,7 +115,7 @@ std::vector<std::pair<std::string, TemporaryViewPtr>> SessionState::Views() {
 
 void SessionState::PutGlobalView(const std::string& name, TemporaryViewPtr view) {
   std::lock_guard lock(services_->global_views->mutex);
-  services_->global_views->views[AsciiLower(name)].swap(view);
+  services_->global_views->views[ViewKey(config(), name)].swap(view);
 }
 
 void SessionState::PutGlobalView(const std::string& name, plan::PlanPtr plan) {
@@ -119,12 +124,12 @@ void SessionState::PutGlobalView(const std::string& name, plan::PlanPtr plan) {
 
 TemporaryViewPtr SessionState::FindGlobalView(const std::string& name) {
   std::lock_guard lock(services_->global_views->mutex);
-  return FindIn(services_->global_views->views, name);
+  return FindIn(services_->global_views->views, ViewKey(config(), name));
 }
 
 bool SessionState::DropGlobalView(const std::string& name) {
   std::lock_guard lock(services_->global_views->mutex);
-  return services_->global_views->views.erase(AsciiLower(name)) > 0;
+  return services_->global_views->views.erase(ViewKey(config(), name)) > 0;
 }
 
 std::vector<std::pair<std::string, TemporaryViewPtr>> SessionState::GlobalViewList() {
@@ -198,7 +203,7 @@ void SessionState::PutVariableDefault(const std::string& name, types::Value valu
 
 types::Value SessionState::VariableDefault(const std::string& name) {
   std::lock_guard lock(mutex_);
-  return FindIn(variable_defaults_, name);
+  return FindIn(variable_defaults_, AsciiLower(name));
 }
 
 void SessionState::Persist(const std::string& plan_text, StorageLevel level) {

@@ -352,6 +352,13 @@ Result<void> CheckReadOptions(plan::FileFormat format, const plan::Options& opti
     default: {
       FLEUVE_TRY(BoolOption(options, "ignoreMissingFiles", false));
       FLEUVE_TRY(BoolOption(options, "ignoreCorruptFiles", false));
+      for (const char* name : {"datetimeRebaseMode", "int96RebaseMode"}) {
+        const std::string* mode = plan::FindOption(options, name);
+        const std::string lower = mode == nullptr ? "corrected" : Lower(*mode);
+        if (format == plan::FileFormat::kParquet && lower != "corrected" && lower != "legacy" && lower != "exception") {
+          return BadValue(name, *mode, "must be CORRECTED, LEGACY or EXCEPTION");
+        }
+      }
       return {};
     }
   }

@@ -23,6 +23,7 @@ set(ENGINE_FUNCTIONS_SOURCES
   functions/math.cc
   functions/misc.cc
   functions/nested.cc
+  functions/order_key.cc
   functions/regexp.cc
   functions/registry.cc
   functions/strings.cc

@@ -36,7 +36,7 @@ const Names<ScalarEntry>& Scalars() {
           &JsonPathKernels(), &VariantKernels(),    &ArithmeticKernels(), &CastKernels(),        &ConditionalKernels(),
           &DateKernels(),     &HashKernels(),       &IntervalKernels(),   &MathKernels(),        &MiscKernels(),
           &NestedKernels(),   &StringKernels(),     &TextCodecKernels(),  &RegexpKernels(),      &DateFormatKernels(),
-          &FormatKernels()}) {
+          &FormatKernels(),   &OrderKeyKernels()}) {
       for (const ScalarEntry& entry : *table) {
         (*map)[entry.name] = &entry;
       }

@@ -25,6 +25,7 @@ const ScalarTable& IntervalKernels();
 const ScalarTable& MathKernels();
 const ScalarTable& MiscKernels();
 const ScalarTable& NestedKernels();
+const ScalarTable& OrderKeyKernels();
 const ScalarTable& RegexpKernels();
 const ScalarTable& StringKernels();
 const ScalarTable& TextCodecKernels();

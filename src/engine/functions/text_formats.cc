@@ -70,8 +70,21 @@ RecordShape ShapeOf(const DataType& type, const std::string& corrupt_column) {
 
 bool IsBlank(std::string_view text) { return text.find_first_not_of(" \t\n\r\f\v") == std::string_view::npos; }
 
+/// Spark finds this out when the function is about to run.
+Result<void> CheckMode(const char* function, ParseMode mode) {
+  if (mode != ParseMode::kDropMalformed) {
+    return {};
+  }
+  return Error(ErrorKind::kInvalidArgument, "PARSE_MODE_UNSUPPORTED",
+               "The function `" + std::string(function) +
+                   "` doesn't support the DROPMALFORMED mode. Acceptable modes are PERMISSIVE and FAILFAST.")
+      .With("funcName", "`" + std::string(function) + "`")
+      .With("mode", "DROPMALFORMED");
+}
+
 Result<Kernel> MakeFromJson(const ScalarSite& site) {
   FLEUVE_ASSIGN(JsonOptions made, MakeJsonOptions(OptionsAt(site, 1), site.Literal(2).text()));
+  FLEUVE_TRY(CheckMode("from_json", made.mode));
   made.strings_rewritten = true;
   auto options = std::make_shared<JsonOptions>(std::move(made));
   const DataType type = site.expr.type;
@@ -443,6 +456,7 @@ Result<Kernel> MakeFromCsv(const ScalarSite& site) {
     }
   }
   FLEUVE_ASSIGN(CsvOptions made, MakeCsvOptions(OptionsAt(site, 1), site.Literal(2).text()));
+  FLEUVE_TRY(CheckMode("from_csv", made.mode));
   auto options = std::make_shared<CsvOptions>(std::move(made));
   auto context = site.expr.context;
   const bool fail_fast = options->mode == ParseMode::kFailFast;

@@ -119,22 +119,6 @@ Result<DataType> SchemaOf(Call& call, std::size_t i) {
   return type.AsNullable();
 }
 
-Result<void> CheckMode(const Call& call, const Options& options) {
-  const std::string* mode = FindOption(options, "mode");
-  if (mode == nullptr || EqualsIgnoreAsciiCase(*mode, "PERMISSIVE") || EqualsIgnoreAsciiCase(*mode, "FAILFAST")) {
-    return {};
-  }
-  if (EqualsIgnoreAsciiCase(*mode, "DROPMALFORMED")) {
-    return Error(ErrorKind::kInvalidArgument, "PARSE_MODE_UNSUPPORTED",
-                 "The function `" + call.name +
-                     "` doesn't support the DROPMALFORMED mode. Acceptable modes are PERMISSIVE "
-                     "and FAILFAST.")
-        .With("funcName", "`" + call.name + "`")
-        .With("mode", "DROPMALFORMED");
-  }
-  return {};
-}
-
 bool IsFailFast(const Options& options) {
   const std::string* mode = FindOption(options, "mode");
   return mode != nullptr && EqualsIgnoreAsciiCase(*mode, "FAILFAST");
@@ -156,7 +140,6 @@ Result<ExprPtr> BuildFromJson(Call& call) {
     return call.Mismatch("INVALID_JSON_MAP_KEY_TYPE",
                          "Input schema \"" + schema.Sql() + "\" can only contain STRING as a key type for a MAP.");
   }
-  FLEUVE_TRY(CheckMode(call, options));
   call.args.resize(1);
   FLEUVE_TRY(call.To(0, DataType::String()));
   HideOptions(call, options);
@@ -518,7 +501,6 @@ Result<ExprPtr> BuildFromCsv(Call& call) {
         "but got \"" +
             schema.Sql() + "\".");
   }
-  FLEUVE_TRY(CheckMode(call, options));
   call.args.resize(1);
   FLEUVE_TRY(call.To(0, DataType::String()));
   HideOptions(call, options);
