@@ -2,6 +2,7 @@
 #include <unordered_set>
 
 #include "plan/prepare_internal.h"
+#include "plan/row_ids.h"
 
 namespace fleuve::plan {
 namespace {
@@ -47,6 +48,26 @@ PlanPtr WithChild(const PlanPtr& plan, std::vector<PlanPtr> children) {
   return copy;
 }
 
+/// `_metadata` with the row's id and commit version. \param extras  kept id, kept version, first id, file's version.
+ExprPtr RowIdMetadata(const Attribute& file_metadata, const Attribute& row_index, const std::vector<Attribute>& extras,
+                      const types::DataType& type) {
+  std::vector<ExprPtr> parts;
+  for (std::size_t i = 0; i < MetadataColumnType().fields().size(); ++i) {
+    parts.push_back(MakeGetField(MakeAttribute(file_metadata), static_cast<int>(i)));
+  }
+  const auto bigint = [](std::string function, std::vector<ExprPtr> arguments) {
+    return MakeCall(std::move(function), std::move(arguments), types::DataType::Long(), true);
+  };
+  const ExprPtr first = MakeAttribute(extras[2]);
+  const ExprPtr version = MakeAttribute(extras[3]);
+  parts.push_back(
+      bigint("coalesce", {MakeAttribute(extras[0]), bigint("spark_add", {first, MakeAttribute(row_index)})}));
+  parts.push_back(first);
+  parts.push_back(version);
+  parts.push_back(bigint("coalesce", {MakeAttribute(extras[1]), version}));
+  return MakeCall("spark_struct", std::move(parts), type, false);
+}
+
 Result<PlanPtr> PlanTable(const PlanPtr& plan, const Conditions& conditions) {
   std::vector<Attribute> columns = plan->output;
   std::optional<Attribute> metadata;
@@ -73,9 +94,15 @@ Result<PlanPtr> PlanTable(const PlanPtr& plan, const Conditions& conditions) {
       usable.push_back(condition);
     }
   }
-  FLEUVE_ASSIGN(std::shared_ptr<const FileScan> scan, plan->table->PlanScan(usable, columns));
+  const RowIdSource* row_ids = metadata && metadata->type.fields().size() > MetadataColumnType().fields().size()
+                                   ? RowIdsOf(*plan->table)
+                                   : nullptr;
+  FLEUVE_ASSIGN(std::shared_ptr<const FileScan> scan,
+                row_ids != nullptr ? row_ids->PlanRowIdScan(usable, columns) : plan->table->PlanScan(usable, columns));
   leaf->kind = PlanKind::kFileScan;
   std::vector<bool> used(columns.size(), false);
+  // Columns that the table's schema does not have.
+  std::vector<Attribute> extras;
   for (const types::Schema* schema : {&scan->data_schema, &scan->partition_schema, &scan->constants_schema}) {
     for (const types::StructField& field : schema->fields()) {
       std::size_t i = 0;
@@ -92,6 +119,7 @@ Result<PlanPtr> PlanTable(const PlanPtr& plan, const Conditions& conditions) {
       extra.name = field.name;
       extra.type = field.type;
       extra.hidden = true;
+      extras.push_back(extra);
       leaf->output.push_back(std::move(extra));
     }
   }
@@ -100,8 +128,23 @@ Result<PlanPtr> PlanTable(const PlanPtr& plan, const Conditions& conditions) {
       return Error::Internal("the scan of " + plan->table->name() + " does not give the column " + columns[i].name);
     }
   }
+  Attribute file_metadata;
+  Attribute row_index;
   if (metadata) {
-    leaf->output.push_back(*metadata);
+    file_metadata = *metadata;
+    if (row_ids != nullptr) {
+      file_metadata.id = NewAttributeId();
+      file_metadata.type = MetadataColumnType();
+    }
+    leaf->output.push_back(file_metadata);
+  }
+  if (row_ids != nullptr) {
+    row_index.id = NewAttributeId();
+    row_index.name = "__row";
+    row_index.type = types::DataType::Long();
+    row_index.nullable = false;
+    row_index.hidden = true;
+    leaf->output.push_back(row_index);
   }
   if (scan->with_metadata != metadata.has_value()) {
     auto copy = std::make_shared<FileScan>(*scan);
@@ -117,7 +160,9 @@ Result<PlanPtr> PlanTable(const PlanPtr& plan, const Conditions& conditions) {
   }
   std::vector<ExprPtr> exprs;
   for (const Attribute& attribute : plan->output) {
-    exprs.push_back(MakeAttribute(attribute));
+    exprs.push_back(row_ids != nullptr && attribute.id == metadata->id
+                        ? RowIdMetadata(file_metadata, row_index, extras, metadata->type)
+                        : MakeAttribute(attribute));
   }
   return MakeProject(std::move(leaf), std::move(exprs), plan->output);
 }
@@ -220,6 +265,20 @@ Result<PlanPtr> Push(const PlanPtr& plan, Conditions conditions) {
       }
       return FilterBy(WithChild(plan, std::move(children)), above);
     }
+    case PlanKind::kMetrics: {
+      // observe() sees every row; the look at an event time those that pass the filters that do not ask for the time.
+      Conditions above;
+      Conditions below;
+      for (ExprPtr& condition : conditions) {
+        const bool stays = plan->event_time.value == 0 || !condition->deterministic || HoldsSubquery(condition) ||
+                           AnyExpr(condition, [&](const Expr& part) {
+                             return part.kind == ExprKind::kAttribute && part.attribute.id == plan->event_time;
+                           });
+        (stays ? above : below).push_back(std::move(condition));
+      }
+      FLEUVE_ASSIGN(PlanPtr child, Push(plan->children.front(), std::move(below)));
+      return FilterBy(WithChild(plan, {std::move(child)}), above);
+    }
     case PlanKind::kSort:
     case PlanKind::kRepartition:
     case PlanKind::kWatermark: {
@@ -286,8 +345,7 @@ Result<PlanPtr> Push(const PlanPtr& plan, Conditions conditions) {
     case PlanKind::kSample:
     case PlanKind::kWindow:
     case PlanKind::kExpand:
-    case PlanKind::kExternal:
-    case PlanKind::kMetrics: {
+    case PlanKind::kExternal: {
       std::vector<PlanPtr> children;
       for (const PlanPtr& input : plan->children) {
         FLEUVE_ASSIGN(PlanPtr child, Push(input, {}));

@@ -260,6 +260,17 @@ Result<void> CheckServed(const LogicalPlan& node) {
   switch (node.kind) {
     case PlanKind::kTail:
       return Error::Unsupported("tail on a stream");
+    case PlanKind::kAggregate:
+      return Error::Unsupported("an aggregation on a stream");
+    case PlanKind::kDistinct:
+      return Error::Unsupported("dropDuplicates on a stream");
+    case PlanKind::kLimit:
+      return Error::Unsupported("limit on a stream");
+    case PlanKind::kJoin:
+      if (IsStreamJoin(node)) {
+        return Error::Unsupported("a join of two streams");
+      }
+      return {};
     case PlanKind::kIntersect:
     case PlanKind::kExcept:
       return Error::Unsupported("INTERSECT and EXCEPT on a stream");

@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "stream/batch_plan_internal.h"
+#include "stream/watermark.h"
 #include "types/time_zone.h"
 
 namespace fleuve::stream {
@@ -266,6 +267,14 @@ Result<PlanPtr> MakeBatchPlan(const PlanPtr& plan,
         return copy;
       }
       return nullptr;
+    }
+    if (node->kind == plan::PlanKind::kWatermark && !failure) {
+      auto observed = ObserveEventTime(*node, node->children[0], request.config);
+      if (!observed.ok()) {
+        failure = std::move(observed).error();
+        return nullptr;
+      }
+      return *std::move(observed);
     }
     const bool has_time = HasTime(*node);
     if (node->is_streaming || has_time) {

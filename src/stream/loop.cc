@@ -101,6 +101,10 @@ Result<void> MicroBatchQuery::Initialize() {
     checkpoint_->AddUnsynced(std::move(records.files), std::move(records.folders));
   }
   pinned_conf_ = PinnedConf(recovered.planned.conf);
+  const auto policy = std::find_if(pinned_conf_.begin(), pinned_conf_.end(), [](const auto& entry) {
+    return entry.first == "spark.sql.streaming.multipleWatermarkPolicy";
+  });
+  FLEUVE_ASSIGN(watermark_, WatermarkTracker::Make(request_.plan, policy->second));
   if (recovered.newest_planned) {
     const auto& planned = recovered.planned;
     const std::size_t logged = planned.offsets.size();
@@ -114,11 +118,12 @@ Result<void> MicroBatchQuery::Initialize() {
     offsets_source_info_ = planned.source_info;
     commits_version_ = recovered.newest_committed ? recovered.committed.version : 1;
     last_batch_timestamp_ms_ = planned.timestamp_ms;
-    watermark_ms_ = planned.watermark_ms;
+    watermark_.Restore(planned.watermark_ms);
     const std::int64_t newest = recovered.newest_planned->value;
     if (recovered.newest_committed && recovered.newest_committed->value == newest) {
       batch_id_ = BatchId(newest + 1);
-      watermark_ms_ = std::max(watermark_ms_, recovered.committed.next_watermark_ms);
+      watermark_.Restore(recovered.committed.next_watermark_ms);
+      late_watermark_ms_ = planned.watermark_ms;
       for (std::size_t i = 0; i < sources_.size(); ++i) {
         sources_[i].committed = planned.offsets[i];
       }
@@ -127,6 +132,8 @@ Result<void> MicroBatchQuery::Initialize() {
       batch_planned_ = true;
       batch_recovered_ = true;
       batch_timestamp_ms_ = planned.timestamp_ms;
+      batch_watermark_ms_ = planned.watermark_ms;
+      late_watermark_ms_ = recovered.before ? recovered.before->watermark_ms : planned.watermark_ms;
       for (std::size_t i = 0; i < sources_.size(); ++i) {
         if (recovered.before && i < recovered.before->offsets.size()) {
           sources_[i].committed = recovered.before->offsets[i];
@@ -265,7 +272,11 @@ Result<bool> MicroBatchQuery::RunTrigger() {
     look_again_ = false;
   }
   if (ran) {
-    SetStatus("Processing new data", true, true);
+    batch_has_new_data_ = std::any_of(sources_.begin(), sources_.end(), [](const SourceState& state) {
+      return state.planned && state.planned != state.committed;
+    });
+    SetStatus(batch_has_new_data_ ? "Processing new data" : "No new data but cleaning up state", batch_has_new_data_,
+              true);
     FLEUVE_TRY(RunBatch());
   } else {
     SetStatus("Waiting for data to arrive", false, true);
@@ -280,6 +291,7 @@ Result<bool> MicroBatchQuery::RunTrigger() {
     batch_id_ = batch_id_.Next();
     batch_planned_ = false;
     batch_recovered_ = false;
+    late_watermark_ms_ = batch_watermark_ms_;
   } else if (!look_again_ && checkpoint_->has_unsynced()) {
     // Nothing follows: what the last batch left for the next one's syncs is synced now.
     FLEUVE_TRY(SyncUnsynced({}, nullptr));
@@ -378,25 +390,13 @@ Result<bool> MicroBatchQuery::PlanBatch() {
   }
   AddDuration("latestOffset", start_ns);
   FLEUVE_TRY(Failpoint("stream.offsets.planned"));
-  if (!new_data) {
+  if (!new_data && !(no_data_batches_ && StateNeedsBatch())) {
     return false;
   }
   look_again_ = false;
   const std::int64_t write_ns = Ticks();
   SetStatus("Writing offsets to log");
-  // The time of a batch never falls below the one before, whatever the wall clock does.
-  batch_timestamp_ms_ = std::max(Now(), last_batch_timestamp_ms_);
-  last_batch_timestamp_ms_ = batch_timestamp_ms_;
-  checkpoint::OffsetEntry entry;
-  entry.version = offsets_version_;
-  entry.source_info = offsets_source_info_;
-  entry.watermark_ms = watermark_ms_;
-  entry.timestamp_ms = batch_timestamp_ms_;
-  entry.conf = pinned_conf_;
-  for (const auto& state : sources_) {
-    entry.offsets.push_back(state.planned);
-  }
-  FLEUVE_TRY(checkpoint_->WriteOffsets(batch_id_, entry));
+  FLEUVE_TRY(WriteOffsets());
   FLEUVE_TRY(Failpoint("stream.offsets.written"));
   for (auto& state : sources_) {
     if (state.committed) {
@@ -407,6 +407,28 @@ Result<bool> MicroBatchQuery::PlanBatch() {
   batch_planned_ = true;
   return true;
 }
+
+Result<void> MicroBatchQuery::WriteOffsets() {
+  // The time of a batch never falls below the one before, whatever the wall clock does.
+  batch_timestamp_ms_ = std::max(Now(), last_batch_timestamp_ms_);
+  last_batch_timestamp_ms_ = batch_timestamp_ms_;
+  batch_watermark_ms_ = watermark_.current_ms();
+  if (batch_id_.value == 0) {
+    late_watermark_ms_ = batch_watermark_ms_;
+  }
+  checkpoint::OffsetEntry entry;
+  entry.version = offsets_version_;
+  entry.source_info = offsets_source_info_;
+  entry.watermark_ms = batch_watermark_ms_;
+  entry.timestamp_ms = batch_timestamp_ms_;
+  entry.conf = pinned_conf_;
+  for (const auto& state : sources_) {
+    entry.offsets.push_back(state.planned);
+  }
+  return checkpoint_->WriteOffsets(batch_id_, entry);
+}
+
+bool MicroBatchQuery::StateNeedsBatch() const { return false; }
 
 Result<void> MicroBatchQuery::FollowSink() {
   if (!sink_followed_) {
@@ -432,19 +454,10 @@ Result<void> MicroBatchQuery::FollowSink() {
   }
   LogWarn("query " + PrettyId() + ": the sink already holds batch " + std::to_string(batch_id_.value) +
           "; its offsets are taken from the sink's commit");
-  batch_timestamp_ms_ = std::max(Now(), last_batch_timestamp_ms_);
-  last_batch_timestamp_ms_ = batch_timestamp_ms_;
-  checkpoint::OffsetEntry entry;
-  entry.version = offsets_version_;
-  entry.source_info = offsets_source_info_;
-  entry.watermark_ms = watermark_ms_;
-  entry.timestamp_ms = batch_timestamp_ms_;
-  entry.conf = pinned_conf_;
   for (std::size_t i = 0; i < sources_.size(); ++i) {
     sources_[i].planned = held.offsets[i] == "-" ? std::nullopt : std::optional<std::string>(held.offsets[i]);
-    entry.offsets.push_back(sources_[i].planned);
   }
-  FLEUVE_TRY(checkpoint_->WriteOffsets(batch_id_, entry));
+  FLEUVE_TRY(WriteOffsets());
   batch_planned_ = true;
   batch_recovered_ = true;
   return {};
@@ -538,6 +551,7 @@ Result<void> MicroBatchQuery::RunBatch() {
   }
   FLEUVE_ASSIGN(std::unique_ptr<connectors::StagedBatch> staged, sink_->Run(batch));
   loan.lease.reset();
+  watermark_.Advance(batch.observer->metrics());
   FLEUVE_TRY(Failpoint("stream.batch.run"));
   bool already_there = staged->already_there();
   if (!already_there) {
@@ -588,7 +602,7 @@ Result<void> MicroBatchQuery::FinishBatch() {
     FLEUVE_TRY(CheckSinkIdentity());
   }
   checkpoint::CommitEntry entry;
-  entry.next_watermark_ms = watermark_ms_;
+  entry.next_watermark_ms = watermark_.current_ms();
   FLEUVE_TRY(checkpoint_->WriteCommit(batch_id_, entry));
   FLEUVE_TRY(Failpoint("stream.commits.written"));
   if (batch_id_.value > min_batches_to_retain_) {

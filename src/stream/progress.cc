@@ -155,7 +155,10 @@ std::string Progress::EventJson() const {
   if (!duration_ms.empty()) {
     out.Set("durationMs", Durations(duration_ms));
   }
-  out.Set("stateOperators", Json::Array{});
+  if (!event_time.empty()) {
+    out.Set("eventTime", StringMap(event_time));
+  }
+  out.Set("stateOperators", state_operators);
   Json::Array source_list;
   for (const auto& source : sources) {
     Json item;
@@ -190,8 +193,8 @@ std::string Progress::WireJson() const {
   out.Set("id", id).Set("runId", run_id).Set("name", name ? Json(*name) : Json(nullptr));
   out.Set("timestamp", IsoMillis(trigger_start_ms)).Set("batchId", batch_id).Set("batchDuration", batch_duration_ms);
   out.Set("durationMs", Durations(duration_ms));
-  out.Set("eventTime", Json::Object{});
-  out.Set("stateOperators", Json::Array{});
+  out.Set("eventTime", StringMap(event_time));
+  out.Set("stateOperators", state_operators);
   Json::Array source_list;
   for (const auto& source : sources) {
     Json item;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "engine/engine.h"
 
 namespace fleuve::stream {
@@ -32,6 +33,9 @@ struct Progress {
   std::map<std::string, std::int64_t> duration_ms;
   /// Seconds since the trigger before; nullopt: the first trigger.
   std::optional<double> since_previous_s;
+  /// Empty where the query has no watermark.
+  std::map<std::string, std::string> event_time;
+  Json::Array state_operators;
   std::vector<SourceProgress> sources;
   std::string sink_description;
   std::int64_t sink_rows = -1;

@@ -41,6 +41,7 @@ MicroBatchQuery::MicroBatchQuery(Parts parts)
   sync_ = !temporary_checkpoint_ && Conf("fleuve.durability", "strict") != "process";
   min_batches_to_retain_ = std::max<std::int64_t>(1, ConfInt("spark.sql.streaming.minBatchesToRetain", 100));
   progress_limit_ = std::max<std::int64_t>(2, ConfInt("spark.sql.streaming.numRecentProgressUpdates", 100));
+  no_data_batches_ = ConfBool("spark.sql.streaming.noDataMicroBatches.enabled", true);
   idle_interval_ms_ = std::max<std::int64_t>(1, ConfInt("spark.sql.streaming.noDataProgressEventInterval", 10000));
   Json started;
   started.Set("id", id_).Set("runId", run_id_).Set("name", request_.name ? Json(*request_.name) : Json(nullptr));
@@ -400,6 +401,8 @@ void MicroBatchQuery::RecordProgress(bool ran, std::int64_t trigger_start_ns) {
   if (previous_trigger_start_ms_) {
     progress.since_previous_s = static_cast<double>(trigger_start_ms_ - *previous_trigger_start_ms_) / 1000;
   }
+  progress.event_time =
+      watermark_.EventTime(ran ? batch_watermark_ms_ : watermark_.current_ms(), ran && batch_has_new_data_);
   for (std::size_t i = 0; i < sources_.size(); ++i) {
     const SourceState& state = sources_[i];
     SourceProgress source;

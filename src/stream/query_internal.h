@@ -24,6 +24,7 @@
 #include "stream/manager.h"
 #include "stream/progress_internal.h"
 #include "stream/query.h"
+#include "stream/watermark.h"
 
 namespace fleuve::stream {
 
@@ -102,6 +103,10 @@ class MicroBatchQuery final : public Query, public std::enable_shared_from_this<
   Result<bool> WaitForNextTrigger(std::int64_t trigger_start_ms, bool ran);
   Result<bool> RunTrigger();
   Result<bool> PlanBatch();
+  /// Writes offsets/N for the planned ends of the sources.
+  Result<void> WriteOffsets();
+  /// True where state wants a batch although no row is new.
+  bool StateNeedsBatch() const;
   Result<void> RunBatch();
   Result<void> FinishBatch();
   Result<void> SyncUnsynced(const connectors::DurableRecords& sink_records, const char* duration_key);
@@ -164,7 +169,13 @@ class MicroBatchQuery final : public Query, public std::enable_shared_from_this<
   bool batch_planned_ = false;
   /// The planned batch was found in `offsets` at start.
   bool batch_recovered_ = false;
-  std::int64_t watermark_ms_ = 0;
+  WatermarkTracker watermark_;
+  /// The watermark of the batch planned or running, and that of the batch before it: what is evicted, what is late.
+  std::int64_t batch_watermark_ms_ = 0;
+  std::int64_t late_watermark_ms_ = 0;
+  /// False for a batch that only the state asked for.
+  bool batch_has_new_data_ = false;
+  bool no_data_batches_ = true;
   std::int64_t batch_timestamp_ms_ = 0;
   std::int64_t last_batch_timestamp_ms_ = 0;
   std::vector<std::pair<std::string, std::string>> pinned_conf_;
