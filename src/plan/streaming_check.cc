@@ -136,7 +136,7 @@ Result<void> CheckLateRows(const std::vector<const LogicalPlan*>& nodes, const s
     return {};
   }
   for (const LogicalPlan* node : nodes) {
-    if (!KeepsState(*node) || node->kind == PlanKind::kExternal) {
+    if (!KeepsState(*node)) {
       continue;
     }
     bool late = false;
@@ -321,6 +321,12 @@ Result<void> CheckStreaming(const PlanPtr& plan, const StreamingRules& rules) {
   for (std::size_t i = nodes.size(); i > 0; --i) {
     FLEUVE_TRY(CheckNode(*nodes[i - 1], mode));
   }
+  if (!rules.allow_multiple &&
+      std::count_if(nodes.begin(), nodes.end(), [](const LogicalPlan* node) { return KeepsState(*node); }) > 1) {
+    return Refused(
+        "Multiple stateful operators are not supported with streaming DataFrames/Datasets when "
+        "spark.sql.streaming.statefulOperator.allowMultiple is false");
+  }
   if (rules.check_correctness) {
     FLEUVE_TRY(CheckLateRows(nodes, mode));
   }
@@ -329,6 +335,112 @@ Result<void> CheckStreaming(const PlanPtr& plan, const StreamingRules& rules) {
   }
   for (std::size_t i = nodes.size(); i > 0; --i) {
     FLEUVE_TRY(CheckServed(*nodes[i - 1]));
+  }
+  return {};
+}
+
+namespace {
+
+/// True where a watermark stands in `plan` and nothing that keeps state is above it.
+bool ReachesWatermark(const PlanPtr& plan) {
+  if (!plan->is_streaming || KeepsState(*plan)) {
+    return false;
+  }
+  return plan->kind == PlanKind::kWatermark ||
+         std::any_of(plan->children.begin(), plan->children.end(), ReachesWatermark);
+}
+
+/// Several columns with watermarks among `columns`.
+Result<void> CheckOneEventTime(const std::vector<Attribute>& columns) {
+  std::vector<const Attribute*> found;
+  for (const Attribute& column : columns) {
+    const bool known = std::any_of(found.begin(), found.end(), [&](const Attribute* a) { return a->id == column.id; });
+    if (WatermarkDelayMs(column) && !known) {
+      found.push_back(&column);
+    }
+  }
+  if (found.size() < 2) {
+    return {};
+  }
+  std::string names;
+  for (const Attribute* column : found) {
+    names += (names.empty() ? "" : ",") + column->name + "#" + std::to_string(column->id.value) + "-T" +
+             std::to_string(*WatermarkDelayMs(*column)) + "ms";
+  }
+  return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_3077",
+               "More than one event time columns are available. Please ensure there is at most one event time column "
+               "per stream. event time columns: (" +
+                   names + ")")
+      .Family(ErrorFamily::kAnalysis);
+}
+
+Result<void> CheckNodeBatch(const LogicalPlan& node, const StreamingRules& rules) {
+  switch (node.kind) {
+    case PlanKind::kWatermark:
+      if (rules.allow_multiple && ReachesWatermark(node.children[0])) {
+        return Error(
+                   ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_3076",
+                   "Redefining watermark is disallowed. You can set the config "
+                   "'spark.sql.streaming.statefulOperator.allowMultiple' to 'false' to restore the previous behavior. "
+                   "Note that multiple stateful operators will be disallowed.")
+            .Family(ErrorFamily::kAnalysis);
+      }
+      return {};
+    case PlanKind::kAggregate: {
+      const bool marked = std::any_of(node.grouping.begin(), node.grouping.end(), CarriesWatermark);
+      if (rules.output_mode == "append" && !marked) {
+        return Error(ErrorKind::kUnsupported, "UNSUPPORTED_STREAMING_OPERATOR_WITHOUT_WATERMARK",
+                     "Append output mode not supported for aggregations on streaming DataFrames/DataSets without "
+                     "watermark.")
+            .With("outputMode", "Append")
+            .With("statefulOperator", "aggregations");
+      }
+      const bool session = std::any_of(node.grouping.begin(), node.grouping.end(), IsSessionWindow);
+      if (session && node.grouping.size() == 1) {
+        return Error(ErrorKind::kUnsupported, "",
+                     "Global aggregation with session window in streaming query is not supported.")
+            .Family(ErrorFamily::kAnalysis);
+      }
+      if (rules.allow_multiple && rules.output_mode != "complete") {
+        std::vector<Attribute> keys(node.output.begin(),
+                                    node.output.begin() + static_cast<std::ptrdiff_t>(node.grouping.size()));
+        return CheckOneEventTime(keys);
+      }
+      return {};
+    }
+    case PlanKind::kDistinct:
+      return rules.allow_multiple ? CheckOneEventTime(node.children[0]->output) : Result<void>();
+    case PlanKind::kJoin: {
+      if (!IsStreamJoin(node)) {
+        return {};
+      }
+      if (SplitStreamJoin(node).keys.empty()) {
+        return Error(ErrorKind::kUnsupported, "_LEGACY_ERROR_TEMP_1181",
+                     "Stream-stream join without equality predicate is not supported.;")
+            .Family(ErrorFamily::kAnalysis);
+      }
+      if (rules.allow_multiple) {
+        FLEUVE_TRY(CheckOneEventTime(node.children[0]->output));
+        return CheckOneEventTime(node.children[1]->output);
+      }
+      return {};
+    }
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+Result<void> CheckStreamingBatch(const PlanPtr& plan, const StreamingRules& rules) {
+  std::vector<const LogicalPlan*> nodes;
+  VisitPlan(plan, [&nodes](const LogicalPlan& node) {
+    if (node.is_streaming) {
+      nodes.push_back(&node);
+    }
+  });
+  for (std::size_t i = nodes.size(); i > 0; --i) {
+    FLEUVE_TRY(CheckNodeBatch(*nodes[i - 1], rules));
   }
   return {};
 }

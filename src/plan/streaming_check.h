@@ -16,11 +16,19 @@ struct StreamingRules {
   /// spark.sql.streaming.statefulOperator.checkCorrectness.enabled: refuses stateful operators over one that may give
   /// late rows.
   bool check_correctness = true;
+  /// spark.sql.streaming.statefulOperator.allowMultiple: false allows one stateful operator, whose late rows and
+  /// evictions follow one watermark, and lets watermarks be redefined.
+  bool allow_multiple = true;
 };
 
 /// Refuses by name what Spark refuses of an analyzed plan before a query starts: conditions
 /// STREAMING_OUTPUT_MODE.UNSUPPORTED_OPERATION, NON_TIME_WINDOW_NOT_SUPPORTED_IN_STREAMING and those without a name of
 /// their own; what this build does not run on a stream is kUnsupported.
 Result<void> CheckStreaming(const PlanPtr& plan, const StreamingRules& rules);
+
+/// What Spark refuses only when the first batch is planned, so that the query fails: two watermarks over one another,
+/// two event times in the rows of one stateful operator, joins of streams without an equality, aggregations that append
+/// without a watermark.
+Result<void> CheckStreamingBatch(const PlanPtr& plan, const StreamingRules& rules);
 
 }  // namespace fleuve::plan

@@ -492,6 +492,10 @@ Result<void> MicroBatchQuery::SyncUnsynced(const connectors::DurableRecords& sin
 
 Result<void> MicroBatchQuery::RunBatch() {
   FLEUVE_TRY(token_->Check());
+  if (!plan_checked_) {
+    FLEUVE_TRY(plan::CheckStreamingBatch(request_.plan, RulesOf(request_)));
+    plan_checked_ = true;
+  }
   input_rows_.assign(sources_.size(), 0);
   output_rows_ = -1;
   observed_.clear();

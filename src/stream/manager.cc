@@ -506,15 +506,19 @@ Result<QueryPtr> ManagerImpl::Start(QueryRequest request) {
 
 }  // namespace
 
-Result<void> CheckPlan(const QueryRequest& request) {
+plan::StreamingRules RulesOf(const QueryRequest& request) {
+  const auto is_on = [&request](const char* key) {
+    const auto value = request.config.conf ? request.config.conf(key) : std::nullopt;
+    return !value || AsciiLower(*value) != "false";
+  };
   plan::StreamingRules rules;
   rules.output_mode = request.sink.output_mode;
-  const auto check = request.config.conf
-                         ? request.config.conf("spark.sql.streaming.statefulOperator.checkCorrectness.enabled")
-                         : std::nullopt;
-  rules.check_correctness = !check || AsciiLower(*check) != "false";
-  return plan::CheckStreaming(request.plan, rules);
+  rules.check_correctness = is_on("spark.sql.streaming.statefulOperator.checkCorrectness.enabled");
+  rules.allow_multiple = is_on("spark.sql.streaming.statefulOperator.allowMultiple");
+  return rules;
 }
+
+Result<void> CheckPlan(const QueryRequest& request) { return plan::CheckStreaming(request.plan, RulesOf(request)); }
 
 std::shared_ptr<Manager> Manager::Make(ManagerOptions options) {
   return std::make_shared<ManagerImpl>(std::move(options));

@@ -14,6 +14,7 @@
 #include "base/resource_lease.h"
 #include "base/result.h"
 #include "connectors/sink.h"
+#include "plan/streaming_check.h"
 #include "stream/query.h"
 
 namespace fleuve::stream {
@@ -31,6 +32,8 @@ class Listener {
 
 /// Spark's rules for the plan of a query, by the settings of its session; the errors that `Start` raises for it.
 Result<void> CheckPlan(const QueryRequest& request);
+/// Those rules, as the request's settings have them.
+plan::StreamingRules RulesOf(const QueryRequest& request);
 
 /// What the manager needs of the process.
 struct ManagerOptions {

@@ -176,6 +176,7 @@ class MicroBatchQuery final : public Query, public std::enable_shared_from_this<
   /// False for a batch that only the state asked for.
   bool batch_has_new_data_ = false;
   bool no_data_batches_ = true;
+  bool plan_checked_ = false;
   std::int64_t batch_timestamp_ms_ = 0;
   std::int64_t last_batch_timestamp_ms_ = 0;
   std::vector<std::pair<std::string, std::string>> pinned_conf_;
