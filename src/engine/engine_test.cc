@@ -517,6 +517,24 @@ TEST_F(EngineTest, CancellingEndsARunSoon) {
   EXPECT_EQ(Run(Range(0, 1)), Longs({{0}}));
 }
 
+TEST_F(EngineTest, CancellingWhileARunBeginsLeavesNoTaskBehind) {
+  // Tasks that outlive their run use freed memory: the process would not survive this.
+  for (int i = 0; i < 300; ++i) {
+    const auto a = Range(0, 3000000000);
+    ExecuteOptions options;
+    options.token = std::make_shared<CancellationToken>();
+    std::thread canceller([&] {
+      std::this_thread::sleep_for(std::chrono::microseconds(i * 10));
+      options.token->Cancel();
+    });
+    const auto result = TryRun(
+        Aggregate(a, {}, {Agg("duck_max", {Mod(Ref(a->output[0]), 7)}, DataType::Long())}), options);
+    canceller.join();
+    ASSERT_FALSE(result.ok());
+    EXPECT_EQ(result.error().kind(), ErrorKind::kCancelled);
+  }
+}
+
 class DeletedEven final : public plan::DeletedRows {
  public:
   std::int64_t count() const override { return 50; }
