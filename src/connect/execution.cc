@@ -52,13 +52,19 @@ std::shared_ptr<StreamReader> Execution::reader() const {
 }
 
 Result<void> Execution::PutSchema(const types::Schema& schema) {
-  spark::connect::ExecutePlanResponse message;
-  plan::TypeToProto(schema, message.mutable_schema());
-  return Append(&message, false);
+  held_schema_ = std::make_shared<spark::connect::ExecutePlanResponse>();
+  plan::TypeToProto(schema, held_schema_->mutable_schema());
+  return {};
+}
+
+Result<void> Execution::AppendHeldSchema() {
+  const auto message = std::exchange(held_schema_, nullptr);
+  return message == nullptr ? Result<void>() : Append(message.get(), false);
 }
 
 Result<void> Execution::PutBatch(const columnar::RecordBatch& batch) {
   FLEUVE_TRY(operation_->token->Check());
+  FLEUVE_TRY(AppendHeldSchema());
   const std::int64_t rows = batch.row_count();
   const std::int64_t most = std::max<std::int64_t>(options_.rows_per_batch, 1);
   // A message holds exactly one Arrow batch: clients count the rows of the first.
@@ -117,7 +123,10 @@ Result<void> Execution::AppendEncoded(std::string ipc, std::int64_t rows) {
   return {};
 }
 
-Result<void> Execution::PutMessage(spark::connect::ExecutePlanResponse message) { return Append(&message, false); }
+Result<void> Execution::PutMessage(spark::connect::ExecutePlanResponse message) {
+  FLEUVE_TRY(AppendHeldSchema());
+  return Append(&message, false);
+}
 
 Result<void> Execution::Append(spark::connect::ExecutePlanResponse* message, bool wait_for_room) {
   Response response;
@@ -151,6 +160,9 @@ Result<void> Execution::Append(spark::connect::ExecutePlanResponse* message, boo
 }
 
 void Execution::End(Result<void> outcome) {
+  if (outcome.ok()) {
+    outcome = AppendHeldSchema();
+  }
   if (outcome.ok() && options_.reattachable) {
     spark::connect::ExecutePlanResponse message;
     message.mutable_result_complete();
@@ -158,7 +170,7 @@ void Execution::End(Result<void> outcome) {
   }
   // The operation holds its sink only while it runs, or the two would keep each other.
   const auto self = shared_from_this();
-  session_->RemoveOperation(operation_->id);
+  session_->RemoveOperation(operation_);
   operation_->sink = nullptr;
   if (outcome.ok()) {
     Finish(std::nullopt);
@@ -269,6 +281,7 @@ NextStep Execution::Next(const StreamReader* reader) {
     step.kind = NextStep::Kind::kSend;
     step.bytes = responses_[static_cast<std::size_t>(position)].bytes;
     in_flight_ = true;
+    given_ = true;
     return step;
   }
   if (ended_) {
@@ -360,9 +373,26 @@ std::optional<Error> Execution::failure() const {
   return error_;
 }
 
-std::optional<std::int64_t> Execution::detached_since_ms() const {
-  std::lock_guard lock(mutex_);
-  return reader_ == nullptr ? std::optional<std::int64_t>(detached_since_ms_) : std::nullopt;
+Execution::Fate Execution::AbandonIfDetached(std::int64_t abandon_ms, std::int64_t forget_ms, std::int64_t* left_ms) {
+  bool forget = false;
+  {
+    std::lock_guard lock(mutex_);
+    if (reader_ != nullptr) {
+      return Fate::kKept;
+    }
+    forget = !given_ && operation_->repeatable;
+    const std::int64_t left = detached_since_ms_ + (forget ? std::min(forget_ms, abandon_ms) : abandon_ms) - NowMs();
+    if (left > 0) {
+      *left_ms = std::min(*left_ms, left);
+      return Fate::kKept;
+    }
+    abandoned_ = true;
+    room_.notify_all();
+  }
+  operation_->token->Cancel();
+  // Its client may come with the same id before the last thread has left it.
+  session_->RemoveOperation(operation_);
+  return forget ? Fate::kForgotten : Fate::kAbandoned;
 }
 
 void Execution::CutStream() {

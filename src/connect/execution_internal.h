@@ -84,8 +84,16 @@ class Execution final : public session::ResultSink, public std::enable_shared_fr
 
   bool ended() const;
   std::optional<Error> failure() const;
-  /// Milliseconds (monotonic) since when no stream is attached; nullopt while one is.
-  std::optional<std::int64_t> detached_since_ms() const;
+  /// What comes of an execution that nobody reads.
+  enum class Fate {
+    kKept,
+    kAbandoned,  ///< its client would miss something: it must not run again under its id
+    kForgotten,  ///< its client has seen nothing of it and, should it come back, runs it again without noticing
+  };
+  /// Abandons the execution if no stream has been attached for `abandon_ms`, or for `forget_ms` where it can be
+  /// forgotten.
+  /// \param left_ms  kKept: lowered to the time until the next look.
+  Fate AbandonIfDetached(std::int64_t abandon_ms, std::int64_t forget_ms, std::int64_t* left_ms);
   /// Asks the reader to end its stream cleanly, so that the client reattaches.
   void CutStream();
 
@@ -99,6 +107,7 @@ class Execution final : public session::ResultSink, public std::enable_shared_fr
   Result<void> Append(spark::connect::ExecutePlanResponse* message, bool wait_for_room);
   Result<void> AppendEncoded(std::string ipc, std::int64_t rows);
   Result<void> EncodeAndAppend(const columnar::RecordBatch& batch);
+  Result<void> AppendHeldSchema();
   void Finish(std::optional<Error> error);
   void DropSent();
   std::shared_ptr<StreamReader> reader() const;
@@ -110,12 +119,15 @@ class Execution final : public session::ResultSink, public std::enable_shared_fr
 
   // Of the producing thread.
   std::int64_t row_offset_ = 0;
+  /// Leaves with the first batch: until then the client has seen nothing.
+  std::shared_ptr<spark::connect::ExecutePlanResponse> held_schema_;
 
   mutable std::mutex mutex_;
   std::condition_variable room_;
   std::deque<Response> responses_;
   std::int64_t first_index_ = 1;  ///< number of responses_.front()
   std::int64_t next_send_ = 1;    ///< number of the next response to send
+  bool given_ = false;            ///< a reader was given a response
   bool in_flight_ = false;        ///< responses_[next_send_] was given out and has not left
   std::int64_t unsent_bytes_ = 0;
   std::int64_t sent_bytes_ = 0;

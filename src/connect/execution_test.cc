@@ -82,6 +82,46 @@ TEST(ExecutionTest, ResponsesCanBeReadAgainUntilReleased) {
   EXPECT_EQ(Decode(execution->Next(second.get()).bytes).response_id(), ids[2]);
 }
 
+TEST(ExecutionTest, WhatAClientHasSeenNothingOfIsForgottenEarlier) {
+  ExecutionOptions options;
+  options.reattachable = true;
+  options.buffer_bytes = 1 << 20;
+  const auto execution = Make(options);
+  auto reader = std::make_shared<Reader>();
+  std::int64_t left = 1 << 30;
+  ASSERT_TRUE(execution->Attach(reader, "").ok());
+  execution->operation()->repeatable = true;
+  ASSERT_TRUE(execution->PutSchema(types::DataType::Struct({{"id", types::DataType::Long(), false, {}}})).ok());
+  EXPECT_EQ(execution->Next(reader.get()).kind, NextStep::Kind::kWait) << "a schema travels with the first rows";
+  EXPECT_EQ(execution->AbandonIfDetached(0, 0, &left), Execution::Fate::kKept) << "it has a reader";
+  execution->Detach(reader.get());
+  EXPECT_EQ(execution->AbandonIfDetached(1000000, 1000, &left), Execution::Fate::kKept);
+  EXPECT_LE(left, 1000);
+  EXPECT_EQ(execution->AbandonIfDetached(1000000, 0, &left), Execution::Fate::kForgotten);
+  EXPECT_TRUE(execution->operation()->token->cancelled());
+  EXPECT_FALSE(execution->PutBatch(Numbers(1)).ok());
+}
+
+TEST(ExecutionTest, WhatAClientHasSeenOrWhatHasEffectsIsKeptLonger) {
+  ExecutionOptions options;
+  options.reattachable = true;
+  options.buffer_bytes = 1 << 20;
+  std::int64_t left = 1 << 30;
+  const auto command = Make(options);
+  EXPECT_EQ(command->AbandonIfDetached(1000000, 0, &left), Execution::Fate::kKept);
+  EXPECT_EQ(command->AbandonIfDetached(0, 1000000, &left), Execution::Fate::kAbandoned);
+
+  const auto seen = Make(options);
+  seen->operation()->repeatable = true;
+  auto reader = std::make_shared<Reader>();
+  ASSERT_TRUE(seen->Attach(reader, "").ok());
+  ASSERT_TRUE(seen->PutBatch(Numbers(1)).ok());
+  EXPECT_EQ(seen->Next(reader.get()).kind, NextStep::Kind::kSend);
+  seen->Detach(reader.get());
+  EXPECT_EQ(seen->AbandonIfDetached(1000000, 0, &left), Execution::Fate::kKept);
+  EXPECT_FALSE(seen->operation()->token->cancelled());
+}
+
 TEST(ExecutionTest, TheProducerWaitsForTheReaderAndEndsWithIt) {
   ExecutionOptions options;
   options.reattachable = true;

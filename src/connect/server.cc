@@ -4,6 +4,8 @@
 #include <grpcpp/grpcpp.h>
 
 #include <condition_variable>
+#include <functional>
+#include <limits>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -15,13 +17,15 @@ namespace fleuve::connect {
 namespace {
 
 constexpr std::string_view kServiceName = "/spark.connect.SparkConnectService/";
-constexpr int kMaxMessageBytes = 512 << 20;
 
 class Call;
 
 /// The calls in flight, so that `Stop` can wait for them and long streams can be cut.
 class CallTable {
  public:
+  /// \param left  called when a stream has left its execution; from any thread.
+  explicit CallTable(std::function<void()> left) : left_(std::move(left)) {}
+  void ExecutionLeft() { left_(); }
   void Add(const std::shared_ptr<Call>& call) {
     std::lock_guard lock(mutex_);
     calls_.insert(call);
@@ -36,6 +40,7 @@ class CallTable {
   }
 
  private:
+  const std::function<void()> left_;
   std::mutex mutex_;
   std::set<std::shared_ptr<Call>> calls_;
 };
@@ -111,6 +116,7 @@ class Call final : public grpc::ServerGenericBidiReactor,
     if (execution != nullptr) {
       execution->Detach(this);
       service_->StreamEnded(execution);
+      table_->ExecutionLeft();
     }
     table_->Remove(self_);
     self_ = nullptr;
@@ -309,7 +315,8 @@ class Server::Impl final : public grpc::CallbackGenericService {
         (host.find(':') != std::string::npos ? "[" + host + "]" : host) + ":" + std::to_string(port);
     builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &bound);
     builder.RegisterCallbackGenericService(this);
-    builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
+    builder.SetMaxReceiveMessageSize(
+        static_cast<int>(std::min<std::int64_t>(options_.message_bytes, std::numeric_limits<int>::max())));
     builder.SetMaxSendMessageSize(-1);
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5000);
@@ -391,20 +398,26 @@ class Server::Impl final : public grpc::CallbackGenericService {
         }
       }
       lock.lock();
-      wake_.wait_for(lock, std::chrono::milliseconds(wait_ms), [this] { return stopping_; });
+      wake_.wait_for(lock, std::chrono::milliseconds(wait_ms), [this] { return stopping_ || look_again_; });
+      look_again_ = false;
     }
   }
 
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool look_again_ = false;  ///< an execution has lost its reader: its time runs
+  bool stopping_ = false;
+  bool stopped_ = false;
   const ServerOptions options_;
   Service service_;
   WorkerPool pool_;
-  CallTable table_;
+  CallTable table_{[this] {
+    std::lock_guard lock(mutex_);
+    look_again_ = true;
+    wake_.notify_all();
+  }};
   std::unique_ptr<grpc::Server> server_;
   std::thread timer_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool stopping_ = false;
-  bool stopped_ = false;
 };
 
 Server::Server(std::shared_ptr<session::SessionManager> sessions, ServerOptions options)

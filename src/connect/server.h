@@ -15,10 +15,14 @@ namespace fleuve::connect {
 struct ServerOptions {
   /// How long an operation runs on while no client is attached.
   std::int64_t detached_timeout_ms = 5 * 60 * 1000;
+  /// The same for queries and waits of which the client has seen nothing yet: coming back it starts them again.
+  std::int64_t forget_timeout_ms = 5 * 1000;
   /// Bytes of results kept for a client that has not read them (or may ask for them again).
   std::int64_t buffer_bytes = std::int64_t{64} << 20;
   /// How long one response stream stays open before the client is asked to reattach.
   std::int64_t stream_duration_ms = 2 * 60 * 1000;
+  /// The largest message that a client may send.
+  std::int64_t message_bytes = std::int64_t{128} << 20;
   /// Non-empty: every call must carry `authorization: Bearer <token>`.
   std::string token;
 };

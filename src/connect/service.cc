@@ -454,6 +454,7 @@ grpc::Status Service::ExecuteParsed(sc::ExecutePlanRequest* request, std::size_t
     return Fail(session, InvalidHandle("OPERATION_ALREADY_EXISTS", operation_id, "Operation already exists."));
   }
   execution->operation()->sink = execution;
+  execution->operation()->run = session::RunOfClient(request->client_type());
   if (auto done = session->AddOperation(execution->operation()); !done.ok()) {
     executions_.Remove(session->key(), operation_id, false);
     execution->operation()->sink = nullptr;
@@ -508,20 +509,19 @@ void Service::StreamEnded(const ExecutionPtr& execution) {
 
 std::int64_t Service::Tick() {
   const std::int64_t now = NowMs();
-  const auto all = executions_.All();
-  for (const auto& [key, execution] : all) {
-    const auto detached = execution->detached_since_ms();
-    if (detached && now - *detached >= options_.detached_timeout_ms) {
+  std::int64_t wait_ms = kExpiryCheckMs;
+  for (const auto& [key, execution] : executions_.All()) {
+    const auto fate = execution->AbandonIfDetached(options_.detached_timeout_ms, options_.forget_timeout_ms, &wait_ms);
+    if (fate != Execution::Fate::kKept) {
       LogInfo("operation " + execution->id() + " has no reader and is given up");
-      executions_.Remove(key, execution->id(), true);
-      execution->Abandon();
+      executions_.Remove(key, execution->id(), fate == Execution::Fate::kAbandoned);
     }
   }
   if (now - last_expiry_ms_.load() >= kExpiryCheckMs) {
     last_expiry_ms_.store(now);
     sessions_->ExpireIdle();
   }
-  return std::max<std::int64_t>(std::min(kExpiryCheckMs, options_.detached_timeout_ms / 2), 10);
+  return std::max<std::int64_t>(wait_ms, 10);
 }
 
 void Service::CancelAll() {

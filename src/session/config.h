@@ -31,10 +31,14 @@ struct ConfigKey {
 /// The known key `name`, or null.
 const ConfigKey* FindConfigKey(std::string_view name);
 
+/// The text that is kept where `key` is set to `value`: of known keys the canonical form. INVALID_CONF_VALUE.* where
+/// the key does not take it.
+Result<std::string> CanonicalValue(const std::string& key, const std::string& value);
+
 /// Threads: every method from any thread.
 class Config {
  public:
-  /// \param initial  what the server gives to every session; not checked.
+  /// \param initial  what the server gives to every session, by `CanonicalValue`.
   explicit Config(std::map<std::string, std::string> initial = {});
   Config(const Config& other);
   Config& operator=(const Config&) = delete;

@@ -83,6 +83,8 @@ Result<plan::PlanPtr> Executor::AnalyzeRelation(const sc::Relation& relation) {
 Result<Completion> Executor::Run(const sc::Plan& plan) {
   switch (plan.op_type_case()) {
     case sc::Plan::kRoot:
+      // Calls of the catalog may change it; no other relation has effects.
+      operation_->repeatable = plan.root().rel_type_case() != sc::Relation::kCatalog;
       FLEUVE_TRY(RunRelation(plan.root()));
       return Completion::kNow;
     case sc::Plan::kCommand:
