@@ -61,7 +61,8 @@ Result<PlanPtr> Analyzer::Pivot(const sc::Aggregate& aggregate, PlanPtr input) {
   std::vector<PivotColumn> values;
   if (aggregate.pivot().values().empty()) {
     // The values are what the column holds, in order.
-    const std::int64_t limit = 10000;
+    const std::optional<std::string> most = config_.conf ? config_.conf("spark.sql.pivotMaxValues") : std::nullopt;
+    const std::int64_t limit = most ? std::strtoll(most->c_str(), nullptr, 10) : 10000;
     if (input->is_streaming) {
       return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_3102",
                    "pivot is not supported on a streaming DataFrames/Datasets;")
@@ -71,7 +72,9 @@ Result<PlanPtr> Analyzer::Pivot(const sc::Aggregate& aggregate, PlanPtr input) {
     if (found.size() > static_cast<std::size_t>(limit)) {
       return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1324",
                    "The pivot column " + column->display +
-                       " has more than 10000 distinct values, this could indicate an error.")
+                       " has more than " + std::to_string(limit) +
+                       " distinct values, this could indicate an error. If this was intended, set "
+                       "spark.sql.pivotMaxValues to at least the number of distinct values of the pivot column.")
           .Family(ErrorFamily::kAnalysis);
     }
     for (const types::Value& value : found) {

@@ -17,6 +17,10 @@ constexpr auto kKeys = std::to_array<ConfigKey>({
 #include "session/config_keys.inc"
 });
 
+constexpr auto kServed = std::to_array<std::pair<std::string_view, std::string_view>>({
+#include "session/config_served.inc"
+});
+
 /// Spark core settings that only a new application can change.
 constexpr std::string_view kCorePrefixes[] = {
     "spark.driver.",  "spark.executor.",   "spark.memory.",    "spark.jars",   "spark.submit.",
@@ -209,7 +213,20 @@ const ConfigKey* FindConfigKey(std::string_view name) {
 
 Result<std::string> CanonicalValue(const std::string& key, const std::string& value) {
   const ConfigKey* known = FindConfigKey(key);
-  return known == nullptr ? Result<std::string>(value) : Check(*known, key, value);
+  if (known == nullptr) {
+    // These ask for the ways of older versions: what is not known here is not done.
+    if (key.starts_with("spark.sql.legacy.") && AsciiLower(TrimAscii(value)) != "false") {
+      return Error::Unsupported("the setting " + key + " = " + value);
+    }
+    return value;
+  }
+  FLEUVE_ASSIGN(std::string kept, Check(*known, key, value));
+  for (const auto& [name, served] : kServed) {
+    if (name == key && !EqualsIgnoreAsciiCase(kept, served)) {
+      return Error::Unsupported("the setting " + key + " = " + value + " (" + std::string(served) + " is served)");
+    }
+  }
+  return kept;
 }
 
 Config::Config(std::map<std::string, std::string> initial) : values_(std::move(initial)) {}

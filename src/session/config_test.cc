@@ -41,5 +41,23 @@ TEST(ConfigTest, StaticAndCoreKeysAreRefused) {
   EXPECT_FALSE(config.IsModifiable("no.such.key"));
 }
 
+TEST(ConfigTest, ASettingThatIsNotServedIsRefusedByName) {
+  Config config;
+  EXPECT_TRUE(config.Set("spark.sql.groupByOrdinal", "true").ok());
+  const auto refused = config.Set("spark.sql.groupByOrdinal", "false");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().kind(), ErrorKind::kUnsupported);
+  EXPECT_NE(refused.error().ToString().find("spark.sql.groupByOrdinal"), std::string::npos);
+  EXPECT_FALSE(config.Set("spark.sql.legacy.someOldWay.enabled", "true").ok());
+  EXPECT_TRUE(config.Set("spark.sql.legacy.someOldWay.enabled", "false").ok());
+  EXPECT_TRUE(config.Set("my.own.key", "anything").ok());
+}
+
+TEST(ConfigTest, TheServersOwnSettingsAreChecked) {
+  EXPECT_EQ(*CanonicalValue("spark.connect.execute.manager.detachedTimeout", "3s"), "3000ms");
+  EXPECT_EQ(CanonicalValue("spark.sql.shuffle.partitions", "many").error().condition(),
+            "INVALID_CONF_VALUE.TYPE_MISMATCH");
+}
+
 }  // namespace
 }  // namespace fleuve::session
