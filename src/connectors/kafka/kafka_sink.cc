@@ -1,0 +1,344 @@
+#include <cstring>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "connectors/kafka/kafka.h"
+#include "connectors/kafka/kafka_internal.h"
+#include "plan/analyzer.h"
+
+namespace fleuve::connectors::kafka {
+
+namespace {
+
+using types::DataType;
+using types::TypeKind;
+
+Error Analysis(std::string message) {
+  return Error(ErrorKind::kInvalidArgument, "", std::move(message)).Family(ErrorFamily::kAnalysis);
+}
+
+/// The bytes of one value of a string or binary column; nullopt: NULL.
+std::optional<std::string_view> BytesAt(const ArrowArray& array, std::int64_t row) {
+  const std::int64_t i = row + array.offset;
+  const auto* validity = static_cast<const std::uint8_t*>(array.buffers[0]);
+  if (validity != nullptr && array.null_count != 0 && (validity[i / 8] >> (i % 8) & 1) == 0) {
+    return std::nullopt;
+  }
+  const auto* offsets = static_cast<const std::int32_t*>(array.buffers[1]);
+  const auto* data = static_cast<const char*>(array.buffers[2]);
+  return std::string_view(data + offsets[i], static_cast<std::size_t>(offsets[i + 1] - offsets[i]));
+}
+
+bool IsNullAt(const ArrowArray& array, std::int64_t row) {
+  const std::int64_t i = row + array.offset;
+  const auto* validity = array.n_buffers > 0 ? static_cast<const std::uint8_t*>(array.buffers[0]) : nullptr;
+  return validity != nullptr && array.null_count != 0 && (validity[i / 8] >> (i % 8) & 1) == 0;
+}
+
+/// topic, key, value, headers, partition: their places in a projected plan.
+enum Place { kTopic, kKey, kValue, kHeaders, kPartition, kPlaces };
+
+DataType HeadersType() {
+  return DataType::Array(
+      DataType::Struct({{"key", DataType::String(), true, Json()}, {"value", DataType::Binary(), true, Json()}}), true);
+}
+
+/// The first column of this name, without letter case.
+const plan::Attribute* Find(const plan::PlanPtr& plan, const char* name) {
+  for (const plan::Attribute& attribute : plan->output) {
+    if (!attribute.hidden && EqualsIgnoreAsciiCase(attribute.name, name)) {
+      return &attribute;
+    }
+  }
+  return nullptr;
+}
+
+Error WrongType(const char* name, const DataType& type, const char* wanted) {
+  return Analysis(std::string(name) + " attribute unsupported type " + type.CatalogString() + ". " + name +
+                  " must be a(n) " + wanted);
+}
+
+bool IsBytes(const DataType& type) { return type.IsString() || type.Is(TypeKind::kBinary); }
+
+}  // namespace
+
+/// What the broker said of the rows so far.
+struct Producer::Outcome {
+  std::int64_t delivered = 0;
+  rd_kafka_resp_err_t failure = RD_KAFKA_RESP_ERR_NO_ERROR;
+};
+
+Result<std::unique_ptr<Producer>> Producer::Open(const plan::Options& options) {
+  FLEUVE_ASSIGN(const auto settings, ProducerSettings(options));
+  std::unique_ptr<Producer> producer(new Producer());
+  producer->outcome_ = std::make_unique<Outcome>();
+  FLEUVE_ASSIGN(ConfPtr conf, MakeConf(settings, /*is_producer=*/true));
+  rd_kafka_conf_set_opaque(conf.get(), producer->outcome_.get());
+  rd_kafka_conf_set_dr_msg_cb(conf.get(), [](rd_kafka_t*, const rd_kafka_message_t* message, void* opaque) {
+    auto* outcome = static_cast<Outcome*>(opaque);
+    if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
+      ++outcome->delivered;
+    } else if (outcome->failure == RD_KAFKA_RESP_ERR_NO_ERROR) {
+      outcome->failure = message->err;
+    }
+  });
+  FLEUVE_ASSIGN(producer->client_, MakeClient(RD_KAFKA_PRODUCER, std::move(conf)));
+  if (const std::string* topic = plan::FindOption(options, "topic")) {
+    producer->topic_ = std::string(TrimAscii(*topic));
+  }
+  producer->max_block_ms_ = NumberSetting(settings, "max.block.ms", 60000);
+  return producer;
+}
+
+Producer::~Producer() {
+  if (client_) {
+    rd_kafka_purge(client_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+    rd_kafka_flush(client_.get(), 1000);
+  }
+}
+
+Result<plan::PlanPtr> Producer::Project(const plan::PlanPtr& input) const {
+  const plan::Attribute* columns[kPlaces] = {Find(input, "topic"), Find(input, "key"), Find(input, "value"),
+                                             Find(input, "headers"), Find(input, "partition")};
+  if (!topic_ && columns[kTopic] == nullptr) {
+    return Analysis(
+        "topic option required when no 'topic' attribute is present. Use the topic option for setting a topic.");
+  }
+  if (!topic_ && !columns[kTopic]->type.IsString()) {
+    return WrongType("topic", columns[kTopic]->type, "string");
+  }
+  if (columns[kKey] != nullptr && !IsBytes(columns[kKey]->type)) {
+    return WrongType("key", columns[kKey]->type, "string or binary");
+  }
+  if (columns[kValue] == nullptr) {
+    return Analysis("Required attribute 'value' not found");
+  }
+  if (!IsBytes(columns[kValue]->type)) {
+    return WrongType("value", columns[kValue]->type, "string or binary");
+  }
+  if (columns[kHeaders] != nullptr && !columns[kHeaders]->type.EqualsIgnoringNullability(HeadersType())) {
+    return WrongType("headers", columns[kHeaders]->type, "array<struct<key:string,value:binary>>");
+  }
+  if (columns[kPartition] != nullptr && !columns[kPartition]->type.Is(TypeKind::kInt)) {
+    return WrongType("partition", columns[kPartition]->type, "int");
+  }
+  const DataType fallbacks[kPlaces] = {DataType::String(), DataType::Binary(), DataType::Binary(), HeadersType(),
+                                       DataType::Int()};
+  static constexpr const char* kNames[kPlaces] = {"topic", "key", "value", "headers", "partition"};
+  std::vector<plan::ExprPtr> exprs;
+  std::vector<plan::Attribute> output;
+  for (int i = 0; i < kPlaces; ++i) {
+    plan::ExprPtr expr = columns[i] != nullptr ? plan::MakeAttribute(*columns[i]) : plan::MakeNull(fallbacks[i]);
+    if (i == kTopic && topic_) {
+      expr = plan::MakeLiteral(types::Value(*topic_), DataType::String());
+    }
+    plan::Attribute attribute;
+    attribute.id = plan::NewAttributeId();
+    attribute.name = kNames[i];
+    attribute.type = expr->type;
+    output.push_back(std::move(attribute));
+    exprs.push_back(std::move(expr));
+  }
+  return plan::MakeProject(input, std::move(exprs), std::move(output));
+}
+
+Result<void> Producer::Check() const {
+  if (outcome_->failure != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return BrokerError(outcome_->failure, "a record could not be delivered to Kafka");
+  }
+  char text[512];
+  const rd_kafka_resp_err_t fatal = rd_kafka_fatal_error(client_.get(), text, sizeof text);
+  if (fatal != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return BrokerError(fatal, std::string("the Kafka client failed: ") + text);
+  }
+  return {};
+}
+
+Result<std::int64_t> Producer::Produce(columnar::BatchReader& rows, const CancellationTokenPtr& token) {
+  std::int64_t count = 0;
+  for (;;) {
+    FLEUVE_ASSIGN(const auto batch, rows.Next());
+    if (!batch) {
+      return count;
+    }
+    const ArrowArray& array = *batch->array->get();
+    const ArrowArray* columns[kPlaces];
+    for (int i = 0; i < kPlaces; ++i) {
+      columns[i] = array.children[i];
+    }
+    for (std::int64_t r = 0; r < array.length; ++r) {
+      const std::int64_t row = r + array.offset;
+      const auto topic = BytesAt(*columns[kTopic], row);
+      if (!topic) {
+        return Error(ErrorKind::kInvalidArgument, plain_errors_ ? "" : "KAFKA_NULL_TOPIC_IN_DATA",
+                     "The Kafka message data sent to the producer contains a null topic. Use the `topic` option for "
+                     "setting a default topic.");
+      }
+      const auto key = BytesAt(*columns[kKey], row);
+      const auto value = BytesAt(*columns[kValue], row);
+      std::int32_t partition = RD_KAFKA_PARTITION_UA;
+      if (!IsNullAt(*columns[kPartition], row)) {
+        partition =
+            static_cast<const std::int32_t*>(columns[kPartition]->buffers[1])[row + columns[kPartition]->offset];
+        if (partition < 0) {
+          return Error(ErrorKind::kInvalidArgument, "",
+                       "Invalid partition: " + std::to_string(partition) +
+                           ". Partition number should always be non-negative or null.")
+              .Family(ErrorFamily::kIllegalArgument);
+        }
+      }
+      rd_kafka_headers_t* headers = nullptr;
+      if (!IsNullAt(*columns[kHeaders], row)) {
+        const ArrowArray& list = *columns[kHeaders];
+        const auto* offsets = static_cast<const std::int32_t*>(list.buffers[1]);
+        const ArrowArray& items = *list.children[0];
+        headers = rd_kafka_headers_new(4);
+        for (std::int64_t i = offsets[row + list.offset]; i < offsets[row + list.offset + 1]; ++i) {
+          const auto name = BytesAt(*items.children[0], i + items.offset);
+          const auto bytes = BytesAt(*items.children[1], i + items.offset);
+          if (IsNullAt(items, i) || !name) {
+            rd_kafka_headers_destroy(headers);
+            return Error(ErrorKind::kInvalidArgument, "", "A Kafka header's key is null.");
+          }
+          rd_kafka_header_add(headers, name->data(), static_cast<ssize_t>(name->size()),
+                              bytes ? bytes->data() : nullptr, bytes ? static_cast<ssize_t>(bytes->size()) : 0);
+        }
+      }
+      const std::string name(*topic);
+      // A value without bytes is not a value that is NULL.
+      const char* key_bytes = !key ? nullptr : key->empty() ? "" : key->data();
+      const char* value_bytes = !value ? nullptr : value->empty() ? "" : value->data();
+      const std::size_t key_size = key ? key->size() : 0;
+      const std::size_t value_size = value ? value->size() : 0;
+      const std::int64_t began = Clock::System()->MonotonicNanos();
+      for (;;) {
+        const rd_kafka_resp_err_t code = rd_kafka_producev(
+            client_.get(), RD_KAFKA_V_TOPIC(name.c_str()), RD_KAFKA_V_PARTITION(partition),
+            RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_KEY(key_bytes, key_size),
+            RD_KAFKA_V_VALUE(const_cast<char*>(value_bytes), value_size), RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_END);
+        if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+          break;
+        }
+        const bool waits = code == RD_KAFKA_RESP_ERR__QUEUE_FULL &&
+                           Clock::System()->MonotonicNanos() - began < max_block_ms_ * 1000000;
+        const Result<void> checked = Check();
+        if (!waits || !checked.ok() || (token && token->cancelled())) {
+          if (headers != nullptr) {
+            rd_kafka_headers_destroy(headers);
+          }
+          FLEUVE_TRY(checked);
+          if (token) {
+            FLEUVE_TRY(token->Check());
+          }
+          return BrokerError(code, "a record could not be given to the Kafka client (topic " + name + ")");
+        }
+        rd_kafka_poll(client_.get(), 50);
+      }
+      if (++count % 1024 == 0) {
+        rd_kafka_poll(client_.get(), 0);
+        FLEUVE_TRY(Check());
+        if (token) {
+          FLEUVE_TRY(token->Check());
+        }
+      }
+    }
+  }
+}
+
+Result<void> Producer::Flush(const CancellationTokenPtr& token) {
+  // Each record has a limit of its own (delivery.timeout.ms), after which it is reported as failed.
+  while (rd_kafka_flush(client_.get(), 100) == RD_KAFKA_RESP_ERR__TIMED_OUT) {
+    FLEUVE_TRY(Check());
+    if (token) {
+      FLEUVE_TRY(token->Check());
+    }
+  }
+  return Check();
+}
+
+namespace {
+
+class KafkaBatch final : public StagedBatch {
+ public:
+  explicit KafkaBatch(std::int64_t rows) : rows_(rows) {}
+  Result<CommitOutcome> Commit() override { return CommitOutcome::kCommitted; }
+  std::int64_t num_output_rows() const override { return rows_; }
+
+ private:
+  const std::int64_t rows_;
+};
+
+/// At least once: a batch that is run again is written again.
+class KafkaSink final : public Sink {
+ public:
+  explicit KafkaSink(plan::Options options) : options_(std::move(options)) {}
+
+  std::string description() const override {
+    return "org.apache.spark.sql.kafka010.KafkaSourceProvider$KafkaTable@" +
+           std::to_string(reinterpret_cast<std::uintptr_t>(this) % 100000000);
+  }
+  bool run_is_effect() const override { return true; }
+
+  Result<std::unique_ptr<StagedBatch>> Run(const SinkBatch& batch) override {
+    if (!producer_) {
+      FLEUVE_ASSIGN(producer_, Producer::Open(options_));
+      producer_->set_plain_errors(true);
+    }
+    FLEUVE_ASSIGN(const plan::PlanPtr projected, producer_->Project(batch.plan));
+    FLEUVE_ASSIGN(const plan::PlanPtr prepared, plan::Prepare(projected, batch.config));
+    if (batch.on_prepared) {
+      batch.on_prepared(prepared);
+    }
+    engine::ExecuteOptions options;
+    options.token = batch.token;
+    options.observer = batch.observer;
+    options.session_zone = batch.config.session_zone;
+    FLEUVE_ASSIGN(auto reader, batch.engine->Execute(prepared, options));
+    auto rows = producer_->Produce(*reader, batch.token);
+    auto flushed = rows.ok() ? producer_->Flush(batch.token) : Result<void>();
+    if (!rows.ok() || !flushed.ok()) {
+      // A client that failed once is not used again.
+      producer_.reset();
+      return rows.ok() ? std::move(flushed).error() : std::move(rows).error();
+    }
+    return std::unique_ptr<StagedBatch>(std::make_unique<KafkaBatch>(*rows));
+  }
+
+ private:
+  const plan::Options options_;
+  std::unique_ptr<Producer> producer_;
+};
+
+class KafkaSinkProvider final : public SinkProvider {
+ public:
+  Result<void> CheckSpec(const SinkSpec& spec, const SinkContext&) override {
+    FLEUVE_ASSIGN(const auto settings, ProducerSettings(spec.options));
+    FLEUVE_ASSIGN(const ConfPtr conf, MakeConf(settings, /*is_producer=*/true));
+    return {};
+  }
+  Result<std::unique_ptr<Sink>> MakeSink(const SinkSpec& spec, const SinkContext&) override {
+    return std::unique_ptr<Sink>(std::make_unique<KafkaSink>(spec.options));
+  }
+};
+
+}  // namespace
+
+Result<void> WriteTopic(engine::Engine& engine, const plan::PlanPtr& input, const plan::Options& options,
+                        const plan::AnalysisConfig& config, const CancellationTokenPtr& token) {
+  FLEUVE_ASSIGN(const auto producer, Producer::Open(options));
+  FLEUVE_ASSIGN(const plan::PlanPtr projected, producer->Project(input));
+  FLEUVE_ASSIGN(const plan::PlanPtr prepared, plan::Prepare(projected, config));
+  engine::ExecuteOptions execute;
+  execute.token = token;
+  execute.session_zone = config.session_zone;
+  FLEUVE_ASSIGN(const auto reader, engine.Execute(prepared, execute));
+  FLEUVE_TRY(producer->Produce(*reader, token));
+  return producer->Flush(token);
+}
+
+void RegisterKafka(ConnectorRegistry& registry) {
+  registry.AddSource("kafka", MakeKafkaSourceProvider());
+  registry.AddSink("kafka", std::make_shared<KafkaSinkProvider>());
+}
+
+}  // namespace fleuve::connectors::kafka
