@@ -106,6 +106,7 @@ def run(socket, frame):
     del frame, payload
     try:
         check_version(task.header.get("python_version"))
+        offer_files(os.environ.get("FLEUVE_WORKER_FILES"))
         importlib.import_module("fleuve_worker.kinds." + task.kind).run(task)
         result = json.dumps(task.result).encode()
     except BaseException as error:  # also SystemExit: user code does not end the worker
@@ -130,6 +131,18 @@ def check_version(wanted):
         except TypeError:  # other PySpark versions name the arguments differently
             error = PySparkRuntimeError(error_class="PYTHON_VERSION_MISMATCH", message_parameters=names)
         raise error
+
+
+def offer_files(folder):
+    """Lets `SparkFiles.get(name)` find the files that the client has added."""
+    if not folder:
+        return
+    try:
+        from pyspark.core.files import SparkFiles
+    except ImportError:
+        return  # pyspark-client has no SparkFiles
+    SparkFiles._root_directory = folder
+    SparkFiles._is_running_on_worker = True
 
 
 def describe(error):

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "cli/signals.h"
+#include "python/worker.h"
 
 namespace fleuve::cli {
 namespace {
@@ -36,23 +37,13 @@ finally:
 
 }  // namespace
 
-std::string UserPython() {
-  if (const char* named = std::getenv("FLEUVE_PYTHON"); named != nullptr && *named != '\0') {
-    return named;
-  }
-  if (const char* environment = std::getenv("VIRTUAL_ENV"); environment != nullptr && *environment != '\0') {
-    return std::string(environment) + "/bin/python";
-  }
-  return "python3";
-}
-
 Result<int> RunPythonProgram(const std::string& file, const std::vector<std::string>& arguments,
                              const std::string& url) {
   if (::access(file.c_str(), R_OK) != 0) {
     return Error(ErrorKind::kNotFound, "PATH_NOT_FOUND", "cannot read " + file + ": " + std::strerror(errno));
   }
-  const std::string python = UserPython();
-  std::vector<std::string> words = {python, "-c", kBootstrap, file};
+  const std::string interpreter = python::UserPython();
+  std::vector<std::string> words = {interpreter, "-c", kBootstrap, file};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
   for (auto& word : words) {
@@ -84,7 +75,7 @@ Result<int> RunPythonProgram(const std::string& file, const std::vector<std::str
   if (failed) {
     ::waitpid(child, &status, 0);
     return Error(ErrorKind::kNotFound, "FLEUVE_NO_PYTHON",
-                 "cannot start the Python '" + python + "' (" + std::strerror(code) +
+                 "cannot start the Python '" + interpreter + "' (" + std::strerror(code) +
                      "); name one in FLEUVE_PYTHON or activate a virtual environment");
   }
   // A terminal sends SIGINT to the child as well; a plain kill of this process is passed on.

@@ -10,12 +10,9 @@
 
 namespace fleuve::cli {
 
-/// FLEUVE_PYTHON, else the active virtual environment's, else `python3`.
-std::string UserPython();
-
-/// Runs `file` with `arguments`; `spark` is a session of the server at `url`. Returns the program's exit code (128 + n
-/// where signal n ended it; 1 with one sentence on standard error where pyspark is missing). SIGINT and SIGTERM that
-/// this process gets are passed on. kNotFound where the Python cannot be started.
+/// Runs `file` in `python::UserPython()` with `arguments`; `spark` is a session of the server at `url`. Returns the
+/// program's exit code (128 + n where signal n ended it; 1 with one sentence on standard error where pyspark is
+/// missing). SIGINT and SIGTERM that this process gets are passed on. kNotFound where the Python cannot be started.
 Result<int> RunPythonProgram(const std::string& file, const std::vector<std::string>& arguments,
                              const std::string& url);
 

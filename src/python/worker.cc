@@ -302,13 +302,17 @@ Result<void> Worker::ReceiveBytes(char* out, std::size_t size) {
   return {};
 }
 
+void Worker::RestartClock() {
+  const std::int64_t now = MonotonicNs();
+  deadline_ns_ = limits_.task_ms > 0 ? now + limits_.task_ms * 1000000 : 0;
+  next_memory_check_ns_ = now + kMemoryCheckNs;
+}
+
 Result<void> Worker::Begin(const Task& task, CancellationTokenPtr token) {
   FLEUVE_CHECK(is_free_);
   is_free_ = false;
   limits_ = task.limits;
-  const std::int64_t now = MonotonicNs();
-  deadline_ns_ = limits_.task_ms > 0 ? now + limits_.task_ms * 1000000 : 0;
-  next_memory_check_ns_ = now + kMemoryCheckNs;
+  RestartClock();
   token_ = std::move(token);
   if (token_) {
     token_key_ = token_->AddCallback([this] { Kill(); });

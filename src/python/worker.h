@@ -104,6 +104,9 @@ class Worker {
   /// Answers kMessage.
   Result<void> Reply(const Json& message, std::string_view bytes = {});
 
+  /// The time limit of the task counts from now again (a task that serves many requests).
+  void RestartClock();
+
   /// True between tasks: the next one may begin.
   bool is_free() const { return is_free_; }
   pid_t pid() const { return pid_; }

@@ -3,8 +3,10 @@
 /// \file
 /// One execution of a plan: who may stop it, and where its results go.
 
+#include <atomic>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/cancellation.h"
@@ -40,10 +42,19 @@ enum class Completion {
 struct Operation {
   std::string id;
   std::vector<std::string> tags;
+  /// The run of a streaming query whose user code asked for it (`Session::BeginRun`); empty otherwise.
+  std::string run;
   CancellationTokenPtr token = std::make_shared<CancellationToken>();
   std::shared_ptr<ResultSink> sink;
+  /// Running it once more changes nothing but the time it takes: a query, a wait. Set while it runs.
+  std::atomic<bool> repeatable = false;
 };
 
 using OperationPtr = std::shared_ptr<Operation>;
+
+/// The name by which the client of a run's user code is known (`user_agent` of its URL), and the run that a client's
+/// name holds; empty where it holds none.
+std::string ClientOfRun(const std::string& run);
+std::string RunOfClient(std::string_view client);
 
 }  // namespace fleuve::session

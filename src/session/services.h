@@ -28,6 +28,9 @@ class LogRegistry;
 namespace fleuve::engine {
 class Engine;
 }
+namespace fleuve::python {
+class WorkerPool;
+}
 namespace fleuve::stream {
 class Manager;
 }
@@ -58,6 +61,10 @@ struct Services {
   std::shared_ptr<const connectors::ConnectorRegistry> connectors;
   std::shared_ptr<delta::LogRegistry> logs;
   std::shared_ptr<ResourceBudget> budget;
+  /// Processes for the user's Python; null: there are none (functions are refused).
+  std::shared_ptr<python::WorkerPool> workers;
+  /// `sc://127.0.0.1:15002/;token=...`: where such a process reaches this server; empty text: nowhere.
+  std::function<std::string()> own_url;
   /// A new instance for the batch queries of one session; called when it first runs something.
   std::function<Result<std::shared_ptr<engine::Engine>>()> make_engine;
   Clock* clock = Clock::System();

@@ -1,14 +1,32 @@
 #include "session/session.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "base/big_stack.h"
 #include "base/ids.h"
+#include "base/log.h"
+#include "python/worker.h"
 #include "session/executor_internal.h"
 #include "session/session_state_internal.h"
 #include "stream/manager.h"
 
 namespace fleuve::session {
+
+namespace {
+constexpr std::string_view kRunMark = "fleuve-run-";
+}  // namespace
+
+std::string ClientOfRun(const std::string& run) { return std::string(kRunMark) + run; }
+
+std::string RunOfClient(std::string_view client) {
+  const std::size_t at = client.find(kRunMark);
+  if (at == std::string_view::npos) {
+    return "";
+  }
+  const std::string_view rest = client.substr(at + kRunMark.size());
+  return std::string(rest.substr(0, rest.find(' ')));
+}
 
 Session::Session(SessionKey key, std::shared_ptr<const Services> services)
     : key_(std::move(key)),
@@ -44,6 +62,9 @@ Result<void> Session::AddOperation(const OperationPtr& operation) {
                  "The handle " + key_.session_id + " is invalid. Session was closed.")
         .With("handle", key_.session_id);
   }
+  if (!operation->run.empty() && !runs_.contains(operation->run)) {
+    return Error::Cancelled("the run of the streaming query that asks for this has ended");
+  }
   if (!operations_.emplace(operation->id, operation).second) {
     return Error(ErrorKind::kAlreadyExists, "INVALID_HANDLE.OPERATION_ALREADY_EXISTS",
                  "The handle " + operation->id + " is invalid. Operation already exists.")
@@ -52,9 +73,12 @@ Result<void> Session::AddOperation(const OperationPtr& operation) {
   return {};
 }
 
-void Session::RemoveOperation(const std::string& id) {
+void Session::RemoveOperation(const OperationPtr& operation) {
   std::lock_guard lock(mutex_);
-  operations_.erase(id);
+  if (const auto found = operations_.find(operation->id); found != operations_.end() && found->second == operation) {
+    operations_.erase(found);
+    operation_ended_.notify_all();
+  }
 }
 
 namespace {
@@ -105,6 +129,34 @@ std::vector<std::string> Session::InterruptOperation(const std::string& id) {
   return CancelAll(found);
 }
 
+void Session::BeginRun(const std::string& run) {
+  std::lock_guard lock(mutex_);
+  runs_.insert(run);
+}
+
+void Session::EndRun(const std::string& run, std::int64_t timeout_ms) {
+  std::vector<OperationPtr> found;
+  const auto none_left = [&] {
+    found.clear();
+    for (const auto& [id, operation] : operations_) {
+      if (operation->run == run) {
+        found.push_back(operation);
+      }
+    }
+    return found.empty();
+  };
+  {
+    std::lock_guard lock(mutex_);
+    runs_.erase(run);
+    none_left();
+  }
+  CancelAll(found);
+  std::unique_lock lock(mutex_);
+  if (!operation_ended_.wait_for(lock, std::chrono::milliseconds(timeout_ms), none_left)) {
+    LogWarn("operations of an ended streaming query are still running");
+  }
+}
+
 std::int64_t Session::last_used_ms() const {
   std::lock_guard lock(mutex_);
   return last_used_ms_;
@@ -137,6 +189,9 @@ void Session::Close() {
   InterruptAll();
   if (services_->queries != nullptr) {
     services_->queries->StopSession(key_.ToString());
+  }
+  if (services_->workers != nullptr) {
+    services_->workers->Forget(key_.ToString());
   }
   state_->Close();
 }

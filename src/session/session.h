@@ -3,11 +3,13 @@
 /// \file
 /// One user's session: what every front end calls.
 
+#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -58,13 +60,21 @@ class Session : public std::enable_shared_from_this<Session> {
   Result<void> Analyze(const spark::connect::AnalyzePlanRequest& request,
                        spark::connect::AnalyzePlanResponse* response);
 
-  /// Keeps a running operation for `Interrupt`. kAlreadyExists where its id is running.
+  /// Keeps a running operation for `Interrupt`. kAlreadyExists where its id is running; kCancelled where its run has
+  /// ended.
   Result<void> AddOperation(const OperationPtr& operation);
-  void RemoveOperation(const std::string& id);
+  /// Forgets this operation, not another one that has its id by now.
+  void RemoveOperation(const OperationPtr& operation);
   /// Each gives the ids that were asked to end.
   std::vector<std::string> InterruptAll();
   std::vector<std::string> InterruptTag(const std::string& tag);
   std::vector<std::string> InterruptOperation(const std::string& id);
+
+  /// Operations of `run` are accepted from now on.
+  void BeginRun(const std::string& run);
+  /// Refuses operations of `run` from now on, interrupts those that are running and waits up to `timeout_ms` for their
+  /// end.
+  void EndRun(const std::string& run, std::int64_t timeout_ms);
 
   /// Milliseconds since the epoch of the last call from its client.
   std::int64_t last_used_ms() const;
@@ -91,6 +101,8 @@ class Session : public std::enable_shared_from_this<Session> {
 
   mutable std::mutex mutex_;
   std::map<std::string, OperationPtr> operations_;
+  std::condition_variable operation_ended_;
+  std::set<std::string> runs_;
   std::int64_t last_used_ms_ = 0;
   bool closed_ = false;
 };
