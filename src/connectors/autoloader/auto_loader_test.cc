@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "base/ids.h"
 #include "connectors/autoloader/cloud_schema_internal.h"
@@ -104,6 +105,23 @@ TEST_F(AutoLoaderTest, EachFileComesOnceAndInOrder) {
   EXPECT_THAT(Next(*source, at), ElementsAre());
   Put("2.json", "{\"id\":7}", 1);
   EXPECT_THAT(Next(*source, at), ElementsAre());
+}
+
+TEST_F(AutoLoaderTest, AFileIsKnownForItsMaximalAge) {
+  Put("a.json", "{\"id\":1}");
+  std::optional<Offset> at;
+  EXPECT_THAT(Next(*Start(*Load({}, "id int")), at), ElementsAre("a.json"));
+  // As if the file had been seen long ago.
+  const fs::path record = root_ / "cp/sources/0/fleuve-files/1";
+  std::ostringstream text;
+  text << std::ifstream(record).rdbuf();
+  const std::string written = text.str();
+  const auto seen = written.find("\"discoveredMs\":") + 15;
+  std::ofstream(record) << written.substr(0, seen) << 1600000000000LL << written.substr(written.find('}', seen));
+  EXPECT_THAT(Next(*Start(*Load({}, "id int")), at), ElementsAre()) << "no maximal age";
+  const auto relation = Load({{"cloudFiles.maxFileAge", "90 days"}}, "id int");
+  EXPECT_THAT(Next(*Start(*relation), at), ElementsAre("a.json"));
+  EXPECT_THAT(Next(*Start(*relation), at), ElementsAre());
 }
 
 TEST_F(AutoLoaderTest, APlannedFileThatChangedIsNotReadInSilence) {

@@ -427,6 +427,7 @@ Result<CloudOptions> ParseCloudOptions(const plan::Options& options, bool has_sc
     if (!parsed || *parsed < 14 * kDayMs) {
       return Invalid("maxFileAge", *age, "it must be an interval of at least 14 days");
     }
+    out.max_age_ms = *parsed;
   }
   if (const std::string* backfill = Find(map, "backfillInterval")) {
     // Every look at the folders is a full listing, which is more often than any interval.

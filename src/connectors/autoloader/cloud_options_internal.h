@@ -28,6 +28,8 @@ struct CloudOptions {
   std::optional<std::vector<std::string>> partition_columns;
   bool include_existing = true;
   bool allow_overwrites = false;
+  /// How long a file that was read is known; nullopt: always.
+  std::optional<std::int64_t> max_age_ms;
   std::optional<std::int64_t> max_files;
   std::optional<std::int64_t> max_bytes;
   Clean clean = Clean::kOff;

@@ -265,6 +265,9 @@ class CloudSource final : public Source {
   Result<void> Discover(const std::set<std::string>* only = nullptr) {
     look_again_.reset();
     FLEUVE_ASSIGN(auto listed, relation_->List());
+    if (relation_->cloud().max_age_ms) {
+      ledger_.ForgetBefore(clock_->NowMillis() - *relation_->cloud().max_age_ms);
+    }
     std::vector<ListedFile> fresh;
     for (ListedFile& file : listed) {
       if ((only != nullptr && !only->contains(file.path)) || pending_paths_.contains(file.path) ||

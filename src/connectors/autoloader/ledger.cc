@@ -68,6 +68,16 @@ Result<std::vector<LedgerEntry>> Ledger::ReadSegment(const std::string& name) {
   return entries;
 }
 
+void Ledger::Remember(const std::string& path, std::int64_t modified_nanos, std::int64_t discovered_ms) {
+  Known& known = known_[path];
+  known.modified_nanos = std::max(known.modified_nanos, modified_nanos);
+  known.discovered_ms = std::max(known.discovered_ms, discovered_ms);
+}
+
+void Ledger::ForgetBefore(std::int64_t discovered_ms) {
+  std::erase_if(known_, [&](const auto& entry) { return entry.second.discovered_ms < discovered_ms; });
+}
+
 Result<bool> Ledger::Open() {
   segments_.clear();
   known_.clear();
@@ -88,15 +98,13 @@ Result<bool> Ledger::Open() {
     } else if (name == "existing") {
       FLEUVE_ASSIGN(const auto entries, ReadSegment(name));
       for (const LedgerEntry& entry : entries) {
-        std::int64_t& time = known_[entry.path];
-        time = std::max(time, entry.modified_nanos);
+        Remember(entry.path, entry.modified_nanos, entry.discovered_ms);
       }
     } else if (ParseNumber(name, &first)) {
       FLEUVE_ASSIGN(const auto entries, ReadSegment(name));
       segments_[first] = static_cast<std::int64_t>(entries.size());
       for (const LedgerEntry& entry : entries) {
-        std::int64_t& time = known_[entry.path];
-        time = std::max(time, entry.modified_nanos);
+        Remember(entry.path, entry.modified_nanos, entry.discovered_ms);
       }
     }
   }
@@ -128,7 +136,7 @@ Result<void> Ledger::Start(bool include_existing, const std::vector<files::Liste
     std::string text = "v1";
     for (const files::ListedFile& file : existing) {
       text += "\n" + FormatEntry(file, now_ms);
-      known_[file.path] = file.modified_nanos;
+      Remember(file.path, file.modified_nanos, now_ms);
     }
     auto written = Write("existing", text);
     // A start that was cut off before: what it saw counts.
@@ -144,7 +152,7 @@ Result<void> Ledger::Start(bool include_existing, const std::vector<files::Liste
 
 bool Ledger::IsNew(const files::ListedFile& file, bool overwrites) const {
   const auto found = known_.find(file.path);
-  return found == known_.end() || (overwrites && file.modified_nanos > found->second);
+  return found == known_.end() || (overwrites && file.modified_nanos > found->second.modified_nanos);
 }
 
 Result<std::int64_t> Ledger::Append(const std::vector<files::ListedFile>& files, std::int64_t now_ms) {
@@ -157,7 +165,7 @@ Result<std::int64_t> Ledger::Append(const std::vector<files::ListedFile>& files,
   segments_[first] = static_cast<std::int64_t>(files.size());
   last_ += static_cast<std::int64_t>(files.size());
   for (const files::ListedFile& file : files) {
-    known_[file.path] = file.modified_nanos;
+    Remember(file.path, file.modified_nanos, now_ms);
   }
   return last_;
 }

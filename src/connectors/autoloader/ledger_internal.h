@@ -36,6 +36,8 @@ class Ledger {
 
   /// Reads all segments; false where the stream has never started.
   Result<bool> Open();
+  /// Files that were seen before this time may be read again; their numbers stay.
+  void ForgetBefore(std::int64_t discovered_ms);
   /// Records the first start. \param existing  files that are never to be read.
   Result<void> Start(bool include_existing, const std::vector<files::ListedFile>& existing, std::int64_t now_ms);
   /// The last sequence number given out; 0: none.
@@ -51,6 +53,11 @@ class Ledger {
   DurableRecords TakeDurableRecords();
 
  private:
+  struct Known {
+    std::int64_t modified_nanos = 0;
+    std::int64_t discovered_ms = 0;
+  };
+  void Remember(const std::string& path, std::int64_t modified_nanos, std::int64_t discovered_ms);
   Result<std::vector<LedgerEntry>> ReadSegment(const std::string& name);
   Result<void> Write(const std::string& name, const std::string& text);
 
@@ -58,7 +65,7 @@ class Ledger {
   const std::string folder_;
   /// First sequence number -> number of files.
   std::map<std::int64_t, std::int64_t> segments_;
-  std::unordered_map<std::string, std::int64_t> known_;
+  std::unordered_map<std::string, Known> known_;
   std::int64_t last_ = 0;
   DurableRecords unsynced_;
 };
