@@ -116,7 +116,7 @@ duckdb::unique_ptr<duckdb::FunctionData> BindExternal(duckdb::ClientContext& con
   data->node = RunState::Of(context).ExternalAt(input.inputs[0].GetValue<std::int64_t>());
   const auto& node = *data->node;
   const ExternalKind kind = node.external->kind;
-  data->passed = plan::PassesChild(node) ? node.children[0]->output.size() : 0;
+  data->passed = plan::PassedColumns(node);
   data->keys = node.grouping.size();
   data->arguments = node.exprs.size();
   const std::size_t expected = std::max<std::size_t>(1, data->passed + data->keys + data->arguments);
@@ -273,11 +273,11 @@ void EnsureRun(ExternalState& state, duckdb::ClientContext& context) {
     return;
   }
   const auto& external = *state.data.node->external;
-  if (external.runtime == nullptr) {
+  if (external.context == nullptr || external.context->runtime == nullptr) {
     RaiseError(Error::Unsupported("functions in other languages: nothing here runs them"));
   }
   state.run = ValueOrRaise(
-      external.runtime->Start(external, *state.data.input, *state.data.output, RunState::Of(context).token));
+      external.context->runtime->Start(external, *state.data.input, *state.data.output, RunState::Of(context).token));
 }
 
 /// Shows columns of the answer's rows as columns of `out`.
@@ -385,7 +385,7 @@ bool Step(ExternalState& state) {
 }
 
 bool IsFull(ExternalState& state) {
-  return state.builder.rows() >= state.data.node->external->batch_rows || state.builder.bytes() >= kBatchBytes;
+  return state.builder.rows() >= state.data.node->external->context->batch_rows || state.builder.bytes() >= kBatchBytes;
 }
 
 OperatorResultType ProcessExternal(duckdb::ExecutionContext& context, duckdb::TableFunctionInput& input,
@@ -417,8 +417,8 @@ OperatorResultType ProcessExternal(duckdb::ExecutionContext& context, duckdb::Ta
       state.taken = 0;
       return OperatorResultType::NEED_MORE_INPUT;
     }
-    const auto room =
-        static_cast<idx_t>(std::max<std::int64_t>(1, state.data.node->external->batch_rows - state.builder.rows()));
+    const auto room = static_cast<idx_t>(
+        std::max<std::int64_t>(1, state.data.node->external->context->batch_rows - state.builder.rows()));
     const idx_t count = std::min(room, in.size() - state.taken);
     Take(state, context, in, state.taken, count);
     state.taken += count;

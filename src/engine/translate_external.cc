@@ -26,7 +26,8 @@ Translator::Block Translator::External(const plan::PlanPtr& plan) {
   };
   // First what passes, then the keys, then the arguments.
   if (plan::PassesChild(node)) {
-    for (const auto& attribute : child->output) {
+    for (std::size_t i = 0; i < plan::PassedColumns(node); i++) {
+      const auto& attribute = node.output[i];
       const auto found = block.names.find(attribute.id.value);
       if (found == block.names.end()) {
         RaiseError(Error::Internal("column " + attribute.name + " is not given by the plan below"));

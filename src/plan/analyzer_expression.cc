@@ -207,13 +207,8 @@ Result<ExprPtr> Analyzer::ExpressionBody(const sc::Expression& expression, const
                    "Invalid lambda function call. A lambda function should only be used in a higher order function.");
     case sc::Expression::kSortOrder:
       return Error::Unsupported("a sort order outside of a sort or a window");
-    case sc::Expression::kCommonInlineUserDefinedFunction: {
-      const auto& function = expression.common_inline_user_defined_function();
-      const char* kind = function.has_python_udf() ? "the Python function "
-                         : function.has_java_udf() ? "the Java function "
-                                                   : "the Scala function ";
-      return Error::Unsupported(kind + function.function_name());
-    }
+    case sc::Expression::kCommonInlineUserDefinedFunction:
+      return ExternalFunctionCall(expression.common_inline_user_defined_function(), scope);
     case sc::Expression::kMergeAction:
       return Error::Unsupported("a merge action outside of MERGE INTO");
     case sc::Expression::kTypedAggregateExpression:

@@ -4,6 +4,8 @@
 #include <set>
 
 #include "plan/analyzer_internal.h"
+#include "plan/char_padding.h"
+#include "plan/external.h"
 
 namespace fleuve::plan {
 namespace {
@@ -64,6 +66,7 @@ Result<ExprPtr> Analyzer::Function(const std::string& name, const Arguments& arg
       const bool builtin = LowerName(parts[parts.size() - 2]) == "builtin" &&
                            (parts.size() == 2 || LowerName(parts.front()) == "system");
       if (!builtin) {
+        is_window_function_ = in_window;
         FLEUVE_ASSIGN(std::optional<ExprPtr> user, UserFunction(parts, arguments, scope));
         return user ? Result<ExprPtr>(*user) : Result<ExprPtr>(UnresolvedRoutine(parts));
       }
@@ -76,6 +79,7 @@ Result<ExprPtr> Analyzer::Function(const std::string& name, const Arguments& arg
     return *special;
   }
   if (!kind) {
+    is_window_function_ = in_window;
     FLEUVE_ASSIGN(std::optional<ExprPtr> user, UserFunction({function}, arguments, scope));
     return user ? Result<ExprPtr>(*user) : Result<ExprPtr>(UnresolvedRoutine({function}));
   }
@@ -109,6 +113,9 @@ Result<ExprPtr> Analyzer::Function(const std::string& name, const Arguments& arg
   } else if (options.distinct) {
     return Error(ErrorKind::kInvalidArgument, "INVALID_SQL_SYNTAX.FUNCTION_WITH_UNSUPPORTED_SYNTAX",
                  "Invalid SQL syntax: The function " + function + " does not support DISTINCT.");
+  }
+  if (ComparesChars(function)) {
+    FLEUVE_TRY(PadComparison(&call.arguments, config_));
   }
   return BuildFunction(call);
 }
@@ -321,9 +328,15 @@ Result<std::optional<ExprPtr>> Analyzer::SpecialFunction(const std::string& name
 
 Result<std::optional<ExprPtr>> Analyzer::UserFunction(const std::vector<std::string>& parts, const Arguments& arguments,
                                                       const Scope& scope) {
+  const bool in_window = std::exchange(is_window_function_, false);
   FLEUVE_ASSIGN(std::optional<SqlFunction> function, resolver_.ResolveFunction(parts));
   if (!function) {
     return std::optional<ExprPtr>();
+  }
+  if (function->external != nullptr && function->external->call_kind() != ExternalCallKind::kTable) {
+    is_window_function_ = in_window;
+    FLEUVE_ASSIGN(ExprPtr made, ExternalFunctionCall(function->external, arguments, false, scope));
+    return std::optional<ExprPtr>(std::move(made));
   }
   if (function->body == nullptr) {
     return Error(ErrorKind::kInvalidArgument, "NOT_A_SCALAR_FUNCTION",

@@ -256,7 +256,6 @@ class Analyzer {
   /// The input's visible columns and, hidden, one column per grouping expression.
   Result<PlanPtr> GroupKeys(const PlanPtr& input, const google::protobuf::RepeatedPtrField<sc::Expression>& grouping,
                             std::vector<Attribute>& keys);
-  PlanPtr SortedByKeys(PlanPtr input, const std::vector<Attribute>& keys);
   Result<PlanPtr> ExternalTable(const sc::CommonInlineUserDefinedTableFunction& proto);
   Result<PlanPtr> ExternalTable(std::shared_ptr<const ExternalFunction> function,
                                 const google::protobuf::RepeatedPtrField<sc::Expression>& arguments);

@@ -4,6 +4,9 @@
 
 #include "columnar/ipc.h"
 #include "plan/analyzer_internal.h"
+#include "plan/char_padding.h"
+#include "plan/external.h"
+#include "plan/row_ids.h"
 
 // Clients of Spark 4.0 still fill the fields that later protocols call deprecated.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
@@ -44,11 +47,11 @@ DataType WithoutLengths(const DataType& type) {
   return type;
 }
 
-Attribute MetadataAttribute(const std::vector<std::string>& qualifier) {
+Attribute MetadataAttribute(const std::vector<std::string>& qualifier, DataType type = MetadataColumnType()) {
   Attribute attribute;
   attribute.id = NewAttributeId();
   attribute.name = "_metadata";
-  attribute.type = MetadataColumnType();
+  attribute.type = std::move(type);
   attribute.nullable = false;
   attribute.qualifier = qualifier;
   attribute.hidden = true;
@@ -142,9 +145,10 @@ Result<PlanPtr> Analyzer::FromResolved(const ResolvedTable& table) {
     plan->table = table.table;
     plan->output = AttributesOf(table.table->schema(), table.qualified_name);
     if (table.table->has_file_metadata()) {
-      plan->output.push_back(MetadataAttribute(table.qualified_name));
+      plan->output.push_back(MetadataAttribute(
+          table.qualified_name, RowIdsOf(*table.table) != nullptr ? RowIdMetadataType() : MetadataColumnType()));
     }
-    return PlanPtr(std::move(plan));
+    return PadCharColumns(plan, config_);
   }
   if (table.stream != nullptr) {
     plan->kind = PlanKind::kStream;
@@ -154,7 +158,7 @@ Result<PlanPtr> Analyzer::FromResolved(const ResolvedTable& table) {
     if (table.stream->has_file_metadata()) {
       plan->output.push_back(MetadataAttribute(table.qualified_name));
     }
-    return PlanPtr(std::move(plan));
+    return PadCharColumns(plan, config_);
   }
   PlanPtr view;
   if (table.view_plan != nullptr) {
@@ -646,6 +650,9 @@ Result<PlanPtr> Analyzer::TableFunction(const std::string& name,
     return PlanPtr(std::move(plan));
   }
   FLEUVE_ASSIGN(std::optional<SqlFunction> function, resolver_.ResolveFunction(parts));
+  if (function && function->external != nullptr && function->external->call_kind() == ExternalCallKind::kTable) {
+    return ExternalTable(function->external, arguments);
+  }
   if (function && function->query != nullptr) {
     std::vector<std::pair<std::string, ExprPtr>> bound;
     for (std::size_t i = 0; i < function->parameters.size(); ++i) {

@@ -53,6 +53,18 @@ bool PassesChild(const LogicalPlan& node) {
   return kind == ExternalKind::kEvaluate || kind == ExternalKind::kTable || kind == ExternalKind::kWindow;
 }
 
+std::size_t PassedColumns(const LogicalPlan& node) {
+  switch (node.external->kind) {
+    case ExternalKind::kEvaluate:
+    case ExternalKind::kWindow:
+      return node.output.size() - node.external->calls.size();
+    case ExternalKind::kTable:
+      return node.output.size() - node.external->calls.front().chain.back()->type.fields().size();
+    default:
+      return 0;
+  }
+}
+
 bool IsExternal(const Expr& expr) { return expr.external != nullptr; }
 
 bool HasExternal(const ExprPtr& expr) { return AnyExpr(expr, IsExternal); }

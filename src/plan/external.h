@@ -91,6 +91,16 @@ class ExternalRuntime {
                                                           const std::vector<ExternalArgument>& arguments) = 0;
 };
 
+/// Where and how the functions of one session run.
+struct ExternalContext {
+  std::shared_ptr<ExternalRuntime> runtime;
+  /// Settings that functions depend on, by Spark's key.
+  std::map<std::string, std::string> settings;
+  std::string session_zone = "UTC";
+  /// Rows of one batch.
+  std::int64_t batch_rows = 10000;
+};
+
 /// How a function is called. The names follow PySpark's evaluation types.
 enum class ExternalCallKind {
   kScalar,      ///< one value for each row
@@ -103,7 +113,7 @@ enum class ExternalCallKind {
   kOther,       ///< kinds that keep state between batches
 };
 
-/// A function of the user. Two with the same members are the same function.
+/// A function of the user.
 struct ExternalFunction {
   std::string name;
   /// PySpark's evaluation type (100 = one row at a time, 200 = pandas, ...).
@@ -115,8 +125,10 @@ struct ExternalFunction {
   /// What it returns: a value, or a struct of the columns where it returns rows.
   types::DataType type;
   bool deterministic = true;
-  /// A table function whose shape was asked for.
+  /// Of a table function whose shape was asked for.
   std::string table_state;
+  /// Not part of what the function is.
+  std::shared_ptr<const ExternalContext> context;
 
   ExternalCallKind call_kind() const;
   bool Same(const ExternalFunction& other) const;
@@ -131,25 +143,24 @@ struct ExternalCall {
   std::vector<std::string> argument_names;
 };
 
-enum class ExternalKind {
-  /// The child's columns, then one per call. Arguments: `exprs`.
+enum class ExternalKind : int {
+  /// Columns of the child, then one per call. Arguments: `exprs`.
   kEvaluate,
   /// What the only call makes of all rows.
   kMap,
-  /// What the only call makes of each group. The child is sorted by the attributes of `grouping`.
+  /// What the only call makes of each group: the rows with equal values of `grouping`, in the order of the node's
+  /// `order_by`. When the plan runs, its child is sorted by both.
   kGroupMap,
   /// As kGroupMap with rows of two sides: the first column of `exprs` (INT 0 or 1) tells which; then `left_arguments`
   /// columns of the left side, then those of the right one.
   kCoGroupMap,
-  /// `grouping`, then one column per call; one row per group. The child is sorted by the attributes of `grouping`.
+  /// `grouping`, then one column per call; one row per group. The child is sorted by `grouping`.
   kAggregate,
-  /// The child's columns, then what the only call makes of each row.
+  /// Columns of the child, then what the only call makes of each row.
   kTable,
-  /// What the only call (a table function) makes of each partition of rows. The child is sorted by the attributes of
-  /// `grouping`.
+  /// What the only call (a table function) makes of each partition of rows; as kGroupMap.
   kTableOfRows,
-  /// Groups as in kAggregate; the child's columns, then one per call. Arguments of a call are followed by the first and
-  /// the end position of its frame (INT, in rows of the group) where `framed` says so.
+  /// Groups as in kAggregate; columns of the child, then one per call over the rows of its frame (see `framed`).
   kWindow,
 };
 
@@ -157,22 +168,19 @@ enum class ExternalKind {
 struct ExternalOperator {
   ExternalKind kind = ExternalKind::kEvaluate;
   std::vector<ExternalCall> calls;
-  std::shared_ptr<ExternalRuntime> runtime;
+  std::shared_ptr<const ExternalContext> context;
   std::size_t left_arguments = 0;
   /// kTable: a row without results stays, with NULLs.
   bool outer = false;
-  /// kWindow: one per call; -1: the whole group, else the position among `exprs` of the frame's first row (the end is
-  /// the next one).
+  /// kWindow: one per call; -1: its frame is the whole group; else the position among `exprs` of the number of rows up
+  /// to the frame's end (LONG); the next one is the number of rows in the frame.
   std::vector<int> framed;
-  /// Settings the functions depend on, by Spark's key.
-  std::map<std::string, std::string> settings;
-  std::string session_zone = "UTC";
-  /// Rows of one batch.
-  std::int64_t batch_rows = 10000;
 };
 
-/// True where the node gives its child's columns first.
+/// True where the node gives columns of its child first.
 bool PassesChild(const LogicalPlan& node);
+/// How many of its first columns are the child's.
+std::size_t PassedColumns(const LogicalPlan& node);
 bool IsExternal(const Expr& expr);
 /// True where a function of the user stands in the tree, aggregates and window functions included.
 bool HasExternal(const ExprPtr& expr);

@@ -71,6 +71,7 @@ Result<PlanPtr> PrepareSubqueries(const PlanPtr& plan, const ScanOptions& option
 Result<PlanPtr> PrepareHere(const PlanPtr& plan, const ScanOptions& options, const AnalysisConfig& config) {
   FLEUVE_ASSIGN(PlanPtr made, PrepareSubqueries(plan, options, config));
   made = LimitRecursions(made);
+  made = FoldLiterals(made);
   made = PruneColumns(made);
   made = MergeNeighbours(made);
   FLEUVE_ASSIGN(made, PushFilters(made));

@@ -249,20 +249,27 @@ class Pruner {
 
   /// The function gives all of its columns; what passes beside them may be left out.
   PlanPtr External(const PlanPtr& plan, const Ids& needed) {
-    Ids below = needed;
+    Ids below;
     for (const ExprPtr& expr : ExpressionsOf(*plan)) {
       AddReferences(expr, below);
     }
+    std::vector<Attribute> output;
+    const std::size_t passed = PassedColumns(*plan);
+    for (std::size_t i = 0; i < plan->output.size(); ++i) {
+      const std::int64_t id = plan->output[i].id.value;
+      if (i >= passed || needed.contains(id)) {
+        output.push_back(plan->output[i]);
+        if (i < passed) {
+          below.insert(id);
+        }
+      }
+    }
     PlanPtr child = Prune(plan->children.front(), below);
-    if (child == plan->children.front()) {
+    if (child == plan->children.front() && output.size() == plan->output.size()) {
       return plan;
     }
     auto copy = std::make_shared<LogicalPlan>(*plan);
-    if (PassesChild(*plan)) {
-      const auto own = static_cast<std::ptrdiff_t>(plan->output.size() - plan->children.front()->output.size());
-      copy->output = child->output;
-      copy->output.insert(copy->output.end(), plan->output.end() - own, plan->output.end());
-    }
+    copy->output = std::move(output);
     copy->children.front() = std::move(child);
     return copy;
   }

@@ -97,6 +97,23 @@ ExprPtr GuardExpr(const ExprPtr& expr) {
   return made;
 }
 
+/// The conjuncts of a filter, each evaluated only where all before it are TRUE: a row that one of them leaves out is
+/// gone, NULL or not.
+ExprPtr Stepwise(const std::vector<ExprPtr>& operands, std::size_t first) {
+  std::size_t fallible = first + 1;
+  while (fallible < operands.size() && !operands[fallible]->can_fail) {
+    ++fallible;
+  }
+  const std::vector<ExprPtr> before(
+      operands.begin() + static_cast<std::ptrdiff_t>(first),
+      operands.begin() + static_cast<std::ptrdiff_t>(std::min(fallible, operands.size())));
+  ExprPtr head = Balanced(before, "and");
+  if (fallible >= operands.size()) {
+    return head;
+  }
+  return MakeCase({std::move(head), Stepwise(operands, fallible), BooleanLiteral(false)}, true, DataType::Boolean());
+}
+
 /// A filter's condition: what comes before the first operand that can fail stays bare, so that it can be pushed down.
 ExprPtr GuardCondition(const ExprPtr& condition) {
   const std::vector<ExprPtr> operands = GuardedOperands(condition, "and");
@@ -113,8 +130,32 @@ ExprPtr GuardCondition(const ExprPtr& condition) {
       bare.push_back(operands[i]);
     }
   }
-  bare.push_back(Guarded(operands, 0, true));
+  bare.push_back(Stepwise(operands, 0));
   return Balanced(bare, "and");
+}
+
+// ---- Literals of another type ----
+
+/// The literal as the cast gives it; null where the cast is left to the engine.
+ExprPtr FoldedCast(const ExprPtr& expr) {
+  if (expr->kind != ExprKind::kCast || expr->children.front()->kind != ExprKind::kLiteral) {
+    return nullptr;
+  }
+  const Expr& literal = *expr->children.front();
+  if (!literal.function.empty() || literal.value.is_null() || !literal.type.IsIntegral() || expr->can_fail) {
+    return nullptr;
+  }
+  if (expr->type.Is(types::TypeKind::kDouble)) {
+    return WithDisplay(MakeLiteral(types::Value(static_cast<double>(literal.value.integer())), expr->type),
+                       expr->display);
+  }
+  const auto rank = [](const DataType& type) { return static_cast<int>(type.kind()); };
+  static_assert(types::TypeKind::kByte < types::TypeKind::kShort && types::TypeKind::kShort < types::TypeKind::kInt &&
+                types::TypeKind::kInt < types::TypeKind::kLong);
+  if (!expr->type.IsIntegral() || rank(expr->type) <= rank(literal.type)) {
+    return nullptr;
+  }
+  return WithDisplay(MakeLiteral(literal.value, expr->type), expr->display);
 }
 
 // ---- Deep expressions ----
@@ -262,6 +303,15 @@ PlanPtr SplitNode(const PlanPtr& plan) {
 }
 
 }  // namespace
+
+PlanPtr FoldLiterals(const PlanPtr& plan) {
+  return RewritePlan(plan, [](const PlanPtr& node) -> PlanPtr {
+    return MapExpressions(node, [](const ExprPtr& expr) -> ExprPtr {
+      const bool plain = expr->children.empty() && expr->kind != ExprKind::kAggregate;
+      return plain ? nullptr : RewriteExpr(expr, FoldedCast);
+    });
+  });
+}
 
 PlanPtr AddGuards(const PlanPtr& plan) {
   return RewritePlan(plan, [](const PlanPtr& node) -> PlanPtr {

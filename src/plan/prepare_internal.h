@@ -26,6 +26,8 @@ std::vector<ExprPtr> Flatten(const ExprPtr& expr, const char* function);
 /// A balanced tree of `and` (or `or`) over at least one operand.
 ExprPtr Balanced(const std::vector<ExprPtr>& operands, const char* function);
 
+/// Literals that are cast to a wider type have that type.
+PlanPtr FoldLiterals(const PlanPtr& plan);
 /// Leaves out columns that nothing above needs (`_metadata` above all).
 PlanPtr PruneColumns(const PlanPtr& plan);
 /// Makes one projection of adjacent ones, one filter of adjacent ones.

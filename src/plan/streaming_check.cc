@@ -181,6 +181,10 @@ Result<void> CheckNode(const LogicalPlan& node, const std::string& mode) {
   switch (node.kind) {
     case PlanKind::kAggregate:
       for (const ExprPtr& expr : node.aggregates) {
+        if (AnyExpr(expr, [](const Expr& part) { return part.external != nullptr; })) {
+          return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_3067",
+                       "Streaming aggregation doesn't support group aggregate pandas UDF");
+        }
         if (AnyExpr(expr, [](const Expr& part) { return part.kind == ExprKind::kAggregate && part.distinct; })) {
           return Refused(
               "Distinct aggregations are not supported on streaming DataFrames/Datasets. Consider using "
@@ -260,12 +264,6 @@ Result<void> CheckServed(const LogicalPlan& node) {
   switch (node.kind) {
     case PlanKind::kTail:
       return Error::Unsupported("tail on a stream");
-    case PlanKind::kAggregate:
-      return Error::Unsupported("an aggregation on a stream");
-    case PlanKind::kDistinct:
-      return Error::Unsupported("dropDuplicates on a stream");
-    case PlanKind::kLimit:
-      return Error::Unsupported("limit on a stream");
     case PlanKind::kJoin:
       if (IsStreamJoin(node)) {
         return Error::Unsupported("a join of two streams");

@@ -72,9 +72,11 @@ Result<Completion> Executor::RunCommand(const sc::Command& command) {
       FLEUVE_TRY(MergeCommand(command.merge_into_table_command()));
       return Completion::kNow;
     case sc::Command::kRegisterFunction:
-      return UnsupportedCommand("register_function (Python and Java functions)");
+      FLEUVE_TRY(RegisterFunction(command.register_function()));
+      return Completion::kNow;
     case sc::Command::kRegisterTableFunction:
-      return UnsupportedCommand("register_table_function");
+      FLEUVE_TRY(RegisterTableFunction(command.register_table_function()));
+      return Completion::kNow;
     case sc::Command::kRegisterDataSource:
       return UnsupportedCommand("register_data_source");
     case sc::Command::kCreateResourceProfileCommand:

@@ -94,6 +94,10 @@ class Executor {
   Result<void> CreateView(const spark::connect::CreateDataFrameViewCommand& command);
   Result<void> Checkpoint(const spark::connect::CheckpointCommand& command);
 
+  // functions.cc
+  Result<void> RegisterFunction(const spark::connect::CommonInlineUserDefinedFunction& proto);
+  Result<void> RegisterTableFunction(const spark::connect::CommonInlineUserDefinedTableFunction& proto);
+
   // write.cc
   Result<void> Write(const spark::connect::WriteOperation& write);
   Result<void> WriteV2(const spark::connect::WriteOperationV2& write);
@@ -143,6 +147,21 @@ class Executor {
   Result<std::optional<spark::connect::Relation>> FillDefaults(const pb::Insert& insert, SessionResolver& resolver);
   Result<RowsResult> ModifyStatement(const pb::Command& command, SessionResolver& resolver);
   Result<RowsResult> MaintenanceStatement(const pb::Command& command, SessionResolver& resolver);
+  /// Clone, conversion, manifests, REORG.
+  Result<RowsResult> DeltaStatement(const pb::Command& command, SessionResolver& resolver);
+  struct CloneTarget {
+    std::vector<std::string> parts;
+    std::optional<std::string> location;
+    bool replace = false;
+    bool or_create = false;
+    bool if_not_exists = false;
+    plan::Options properties;
+  };
+  /// \param source  a table as its leaf, of any version.
+  Result<RowsResult> Clone(const plan::PlanPtr& source, const CloneTarget& target, SessionResolver& resolver);
+  /// A folder or a table of the catalog that holds Parquet files becomes a Delta table.
+  Result<void> Convert(const std::vector<std::string>& parts, const types::Schema& partition_schema, bool statistics,
+                       SessionResolver& resolver);
   Result<RowsResult> VariableStatement(const pb::Command& command, SessionResolver& resolver);
 
   /// The Delta table that a statement changes; refuses other providers by name. \param what  for the refusal.

@@ -75,6 +75,7 @@ class SessionResolver final : public plan::Resolver {
   Result<std::vector<types::Value::List>> RunQuery(const plan::PlanPtr& plan) override;
   Result<std::function<Result<std::vector<types::Value::List>>(const plan::PlanPtr&)>> QueryRunner() override;
   Result<std::optional<plan::SqlFunction>> ResolveFunction(const std::vector<std::string>& parts) override;
+  std::shared_ptr<plan::ExternalRuntime> External() override;
   Result<std::optional<plan::SessionVariable>> ResolveVariable(const std::vector<std::string>& parts) override;
 
   Result<std::optional<plan::PlanPtr>> ResolveExtension(const google::protobuf::Any& extension) override;

@@ -475,11 +475,35 @@ Result<Parser::Expr> Parser::ParseFunctionArgument() {
     } else {
       FLEUVE_ASSIGN(relation, ParseTableReference());
     }
-    if (IsAnyWord({"PARTITION", "DISTRIBUTE"}) || AreWords({"WITH", "SINGLE"})) {
-      return Refused("PARTITION BY of a table argument");
-    }
     pb::ExpressionExtension extension;
-    extension.mutable_table_argument()->mutable_relation()->CopyFrom(*relation);
+    auto* table = extension.mutable_table_argument();
+    table->mutable_relation()->CopyFrom(*relation);
+    if (AcceptWords({"WITH", "SINGLE", "PARTITION"})) {
+      table->mutable_options()->set_with_single_partition(true);
+    } else if (IsAnyWord({"PARTITION", "DISTRIBUTE"})) {
+      Advance();
+      FLEUVE_TRY(ExpectWord("BY"));
+      const bool several = AcceptSymbol("(");
+      do {
+        FLEUVE_ASSIGN(Expr part, ParseExpression());
+        table->mutable_options()->add_partition_spec()->CopyFrom(*part);
+      } while (several && AcceptSymbol(","));
+      if (several) {
+        FLEUVE_TRY(ExpectSymbol(")"));
+      }
+    }
+    if (table->has_options() && IsAnyWord({"ORDER", "SORT"})) {
+      Advance();
+      FLEUVE_TRY(ExpectWord("BY"));
+      const bool several = AcceptSymbol("(");
+      do {
+        FLEUVE_ASSIGN(sc::Expression::SortOrder * order, ParseSortItem());
+        table->mutable_options()->add_order_spec()->CopyFrom(*order);
+      } while (several && AcceptSymbol(","));
+      if (several) {
+        FLEUVE_TRY(ExpectSymbol(")"));
+      }
+    }
     return Spanned(Extended(extension), first);
   }
   return ParseExpression();

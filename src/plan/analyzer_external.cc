@@ -1,0 +1,628 @@
+// Functions of the user in another language: calls, functions over partitions and groups, table functions.
+
+#include <proto/unpack.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "plan/analyzer_internal.h"
+#include "plan/external.h"
+#include "plan/external_proto.h"
+#include "plan/proto_types.h"
+
+namespace fleuve::plan {
+namespace {
+
+using types::DataType;
+using types::TypeKind;
+
+/// Settings that running functions look at.
+constexpr const char* kSettings[] = {
+    "spark.sql.execution.arrow.maxRecordsPerBatch",
+    "spark.sql.execution.arrow.useLargeVarTypes",
+    "spark.sql.execution.pandas.convertToArrowArraySafely",
+    "spark.sql.execution.pyspark.binaryAsBytes",
+    "spark.sql.execution.pyspark.python",
+    "spark.sql.execution.pythonUDF.pandas.intToDecimalCoercionEnabled",
+    "spark.sql.legacy.execution.pandas.groupedMap.assignColumnsByName",
+    "spark.sql.legacy.execution.pythonUDF.pandas.conversion.enabled",
+    "spark.sql.legacy.execution.pythonUDTF.pandas.conversion.enabled",
+    "spark.sql.pyspark.inferNestedDictAsStruct.enabled",
+};
+
+Error NotPython(const std::string& name, bool java) {
+  return Error::Unsupported(std::string(java ? "the Java function " : "the Scala function ") + name);
+}
+
+/// Arguments of a struct type become the function's columns.
+Result<DataType> TypeOf(const sc::DataType& proto) {
+  if (proto.has_unparsed()) {
+    auto parsed = DataType::FromDdl(proto.unparsed().data_type_string());
+    if (!parsed.ok()) {
+      return std::move(parsed).error();
+    }
+    return *parsed;
+  }
+  return TypeFromProto(proto);
+}
+
+Result<void> CheckArgumentNames(const std::string& function, const std::vector<std::string>& names) {
+  bool named = false;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i].empty()) {
+      if (named) {
+        return Error(ErrorKind::kInvalidArgument, "UNEXPECTED_POSITIONAL_ARGUMENT",
+                     "Cannot invoke routine " + QuoteParts({function}) +
+                         " because it contains positional argument(s) following the named argument assigned to " +
+                         QuoteParts({names[i - 1]}) +
+                         "; please rearrange them so the positional arguments come first "
+                         "and then retry the query again.")
+            .With("routineName", QuoteParts({function}))
+            .With("parameterName", QuoteParts({names[i - 1]}));
+      }
+      continue;
+    }
+    named = true;
+    for (std::size_t j = 0; j < i; ++j) {
+      if (names[j] == names[i]) {
+        return Error(ErrorKind::kInvalidArgument,
+                     "DUPLICATE_ROUTINE_PARAMETER_ASSIGNMENT.DOUBLE_NAMED_ARGUMENT_REFERENCE",
+                     "Call to routine " + QuoteParts({function}) +
+                         " is invalid because it includes multiple argument assignments to the same parameter name " +
+                         QuoteParts({names[i]}) +
+                         ". More than one named argument referred to the same parameter. "
+                         "Please assign a value only once.")
+            .With("routineName", QuoteParts({function}))
+            .With("parameterName", QuoteParts({names[i]}));
+      }
+    }
+  }
+  return {};
+}
+
+std::string Shown(const std::string& function, const std::vector<ExprPtr>& arguments,
+                  const std::vector<std::string>& names) {
+  std::string shown;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    shown += (i == 0 ? "" : ", ") + (names[i].empty() ? "" : names[i] + " => ") + arguments[i]->display;
+  }
+  return function + "(" + shown + ")";
+}
+
+std::vector<Attribute> Visible(const LogicalPlan& plan) {
+  std::vector<Attribute> visible;
+  for (const Attribute& attribute : plan.output) {
+    if (!attribute.hidden) {
+      visible.push_back(attribute);
+    }
+  }
+  return visible;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const ExternalContext>> Analyzer::ExternalSettings() {
+  if (external_ == nullptr) {
+    auto context = std::make_shared<ExternalContext>();
+    context->runtime = resolver_.External();
+    if (context->runtime == nullptr) {
+      return Error::Unsupported("functions in other languages: nothing here runs them");
+    }
+    for (const char* key : kSettings) {
+      if (std::optional<std::string> value = Conf(key)) {
+        context->settings.emplace(key, *std::move(value));
+      }
+    }
+    context->session_zone = config_.session_zone;
+    const auto rows = context->settings.find(kSettings[0]);
+    if (rows != context->settings.end()) {
+      context->batch_rows = std::atoll(rows->second.c_str());
+    }
+    if (context->batch_rows <= 0) {
+      context->batch_rows = std::numeric_limits<std::int32_t>::max();
+    }
+    external_ = std::move(context);
+  }
+  return external_;
+}
+
+Result<std::shared_ptr<const ExternalFunction>> ExternalFunctionFromProto(
+    const sc::CommonInlineUserDefinedFunction& proto) {
+  if (!proto.has_python_udf()) {
+    return NotPython(proto.function_name(), proto.has_java_udf());
+  }
+  auto function = std::make_shared<ExternalFunction>();
+  const sc::PythonUDF& udf = proto.python_udf();
+  function->name = proto.function_name();
+  function->eval_type = udf.eval_type();
+  function->command = udf.command();
+  function->python_version = udf.python_ver();
+  function->includes.assign(udf.additional_includes().begin(), udf.additional_includes().end());
+  FLEUVE_ASSIGN(function->type, TypeOf(udf.output_type()));
+  function->deterministic = proto.deterministic();
+  return std::shared_ptr<const ExternalFunction>(std::move(function));
+}
+
+Result<ExprPtr> Analyzer::ExternalFunctionCall(const sc::CommonInlineUserDefinedFunction& proto, const Scope& scope) {
+  FLEUVE_ASSIGN(std::shared_ptr<const ExternalFunction> function, ExternalFunctionFromProto(proto));
+  return ExternalFunctionCall(std::move(function), proto.arguments(), proto.is_distinct(), scope);
+}
+
+Result<ExprPtr> Analyzer::ExternalFunctionCall(std::shared_ptr<const ExternalFunction> function,
+                                               const google::protobuf::RepeatedPtrField<sc::Expression>& arguments,
+                                               bool is_distinct, const Scope& scope) {
+  const bool in_window = std::exchange(is_window_function_, false);
+  const ExternalCallKind kind = function->call_kind();
+  const bool is_aggregate = kind == ExternalCallKind::kAggregate;
+  if (!is_aggregate && kind != ExternalCallKind::kScalar && kind != ExternalCallKind::kScalarIter) {
+    return Error::Unsupported("the function " + function->name + " (evaluation type " +
+                              std::to_string(function->eval_type) + ") in an expression");
+  }
+  if (is_aggregate && scope.aggregate_input != nullptr) {
+    Scope inner = scope;
+    inner.tiers = {scope.aggregate_input};
+    inner.aggregate_input = nullptr;
+    inner.aliases = nullptr;
+    is_window_function_ = in_window;
+    return ExternalFunctionCall(std::move(function), arguments, is_distinct, inner);
+  }
+  if (is_distinct) {
+    return Error::Unsupported("DISTINCT arguments of the function " + function->name);
+  }
+  FLEUVE_ASSIGN(std::shared_ptr<const ExternalContext> context, ExternalSettings());
+  FLEUVE_ASSIGN(FunctionCall call, MakeFunctionCall(function->name, arguments, FunctionOptions(), scope, nullptr));
+  FLEUVE_TRY(CheckArgumentNames(function->name, call.argument_names));
+  for (const ExprPtr& argument : call.arguments) {
+    if (argument == nullptr) {
+      return Error(ErrorKind::kInvalidArgument, "INVALID_LAMBDA_FUNCTION_CALL.NON_HIGHER_ORDER_FUNCTION",
+                   "Invalid lambda function call. A lambda function should only be used in a higher order function. "
+                   "However, its class is a Python function, which is not a higher order function.");
+    }
+    if (is_aggregate && !in_window && HasAggregate(argument)) {
+      return Error(ErrorKind::kInvalidArgument, "NESTED_AGGREGATE_FUNCTION",
+                   "It is not allowed to use an aggregate function in the argument of another aggregate function. "
+                   "Please use the inner aggregate function in a sub-query.");
+    }
+  }
+  std::string shown = Shown(function->name, call.arguments, call.argument_names);
+  if (!scope.lambdas.empty()) {
+    return Error(ErrorKind::kUnsupported, "UNSUPPORTED_FEATURE.LAMBDA_FUNCTION_WITH_PYTHON_UDF",
+                 "The feature is not supported: Lambda function with Python UDF \"" + shown +
+                     "\" in a higher order function.")
+        .With("funcName", "\"" + shown + "\"");
+  }
+  auto bound = std::make_shared<ExternalFunction>(*function);
+  bound->context = std::move(context);
+  ExprPtr made = MakeCall("external", call.arguments, function->type, true, true, function->deterministic);
+  auto copy = std::make_shared<Expr>(*made);
+  copy->kind = is_aggregate ? ExprKind::kAggregate : ExprKind::kCall;
+  copy->external = std::move(bound);
+  const bool named = std::any_of(call.argument_names.begin(), call.argument_names.end(),
+                                 [](const std::string& name) { return !name.empty(); });
+  if (named) {
+    copy->argument_names = std::move(call.argument_names);
+  }
+  copy->display = std::move(shown);
+  return ExprPtr(std::move(copy));
+}
+
+Result<std::shared_ptr<LogicalPlan>> Analyzer::ExternalPlan(ExternalKind kind, const PlanPtr& child,
+                                                            std::shared_ptr<const ExternalFunction> function) {
+  if (!function->type.Is(TypeKind::kStruct)) {
+    return Error(ErrorKind::kInvalidArgument, "INVALID_RETURN_TYPE_FOR_PANDAS_UDF",
+                 "The function " + function->name + " must return a struct type.");
+  }
+  FLEUVE_ASSIGN(std::shared_ptr<const ExternalContext> context, ExternalSettings());
+  auto bound = std::make_shared<ExternalFunction>(*function);
+  bound->context = context;
+  auto op = std::make_shared<ExternalOperator>();
+  op->kind = kind;
+  op->context = std::move(context);
+  ExternalCall call;
+  call.chain.push_back(bound);
+  op->calls.push_back(std::move(call));
+  auto plan = std::make_shared<LogicalPlan>();
+  plan->kind = PlanKind::kExternal;
+  plan->is_streaming = child->is_streaming;
+  plan->external = std::move(op);
+  plan->output = AttributesOf(function->type);
+  plan->children.push_back(child);
+  return plan;
+}
+
+Result<PlanPtr> Analyzer::MapPartitions(const sc::MapPartitions& map) {
+  FLEUVE_ASSIGN(PlanPtr input, Relation(map.input()));
+  FLEUVE_ASSIGN(std::shared_ptr<const ExternalFunction> function, ExternalFunctionFromProto(map.func()));
+  if (function->call_kind() != ExternalCallKind::kMap) {
+    return Error::Unsupported("a function of evaluation type " + std::to_string(function->eval_type) +
+                              " over partitions");
+  }
+  if (map.has_profile_id() && map.profile_id() != 0) {
+    return Error::Unsupported("resource profiles of mapInPandas and mapInArrow");
+  }
+  input = WithoutHidden(input);
+  FLEUVE_ASSIGN(std::shared_ptr<LogicalPlan> plan, ExternalPlan(ExternalKind::kMap, input, std::move(function)));
+  auto op = std::make_shared<ExternalOperator>(*plan->external);
+  for (const Attribute& attribute : input->output) {
+    op->calls.front().arguments.push_back(static_cast<int>(plan->exprs.size()));
+    plan->exprs.push_back(AttributeExpr(attribute));
+  }
+  plan->external = std::move(op);
+  return PlanPtr(std::move(plan));
+}
+
+Result<PlanPtr> Analyzer::GroupKeys(const PlanPtr& input,
+                                    const google::protobuf::RepeatedPtrField<sc::Expression>& grouping,
+                                    std::vector<Attribute>& keys) {
+  FLEUVE_ASSIGN(std::vector<SelectItem> items, SelectItems(grouping, input, false));
+  std::vector<ExprPtr> exprs;
+  std::vector<Attribute> output;
+  for (SelectItem& item : items) {
+    if (item.generator || item.expr == nullptr || HasAggregate(item.expr)) {
+      return Error(ErrorKind::kInvalidArgument, "GROUP_BY_AGGREGATE",
+                   "Aggregate functions and generators are not allowed in GROUP BY.");
+    }
+    Attribute attribute;
+    attribute.id = NewAttributeId();
+    attribute.name = item.name;
+    attribute.type = item.expr->type;
+    attribute.nullable = item.expr->nullable;
+    attribute.hidden = true;
+    exprs.push_back(std::move(item.expr));
+    output.push_back(attribute);
+    keys.push_back(std::move(attribute));
+  }
+  for (const Attribute& attribute : Visible(*input)) {
+    exprs.push_back(AttributeExpr(attribute));
+    output.push_back(attribute);
+  }
+  return MakeProject(input, std::move(exprs), std::move(output));
+}
+
+Result<PlanPtr> Analyzer::GroupMap(const sc::GroupMap& map) {
+  FLEUVE_ASSIGN(std::shared_ptr<const ExternalFunction> function, ExternalFunctionFromProto(map.func()));
+  if (map.has_transform_with_state_info() || map.has_is_map_groups_with_state() || map.has_initial_input()) {
+    return Error::Unsupported("functions over groups that keep state");
+  }
+  if (function->call_kind() != ExternalCallKind::kGroupMap) {
+    return Error::Unsupported("a function of evaluation type " + std::to_string(function->eval_type) + " over groups");
+  }
+  if (map.sorting_expressions_size() != 0) {
+    return Error::Unsupported("sorted groups");
+  }
+  FLEUVE_ASSIGN(PlanPtr input, Relation(map.input()));
+  std::vector<Attribute> keys;
+  FLEUVE_ASSIGN(PlanPtr keyed, GroupKeys(input, map.grouping_expressions(), keys));
+  FLEUVE_ASSIGN(std::shared_ptr<LogicalPlan> plan, ExternalPlan(ExternalKind::kGroupMap, keyed, std::move(function)));
+  auto op = std::make_shared<ExternalOperator>(*plan->external);
+  for (const Attribute& key : keys) {
+    plan->grouping.push_back(AttributeExpr(key));
+  }
+  for (const Attribute& attribute : Visible(*keyed)) {
+    op->calls.front().arguments.push_back(static_cast<int>(plan->exprs.size()));
+    plan->exprs.push_back(AttributeExpr(attribute));
+  }
+  plan->external = std::move(op);
+  return PlanPtr(std::move(plan));
+}
+
+Result<PlanPtr> Analyzer::CoGroupMap(const sc::CoGroupMap& map) {
+  FLEUVE_ASSIGN(std::shared_ptr<const ExternalFunction> function, ExternalFunctionFromProto(map.func()));
+  if (function->call_kind() != ExternalCallKind::kCoGroupMap) {
+    return Error::Unsupported("a function of evaluation type " + std::to_string(function->eval_type) +
+                              " over co-grouped data");
+  }
+  if (map.input_sorting_expressions_size() != 0 || map.other_sorting_expressions_size() != 0) {
+    return Error::Unsupported("sorted groups");
+  }
+  FLEUVE_ASSIGN(PlanPtr left_input, Relation(map.input()));
+  FLEUVE_ASSIGN(PlanPtr right_input, Relation(map.other()));
+  right_input = FreshInstance(right_input);
+  std::vector<Attribute> keys[2];
+  FLEUVE_ASSIGN(PlanPtr left, GroupKeys(left_input, map.input_grouping_expressions(), keys[0]));
+  FLEUVE_ASSIGN(PlanPtr right, GroupKeys(right_input, map.other_grouping_expressions(), keys[1]));
+  if (keys[0].size() != keys[1].size()) {
+    return Error::Unsupported("co-grouping by another number of columns on either side");
+  }
+  for (std::size_t i = 0; i < keys[0].size(); ++i) {
+    if (!(keys[0][i].type == keys[1][i].type)) {
+      return Error::Unsupported("co-grouping by columns of different types");
+    }
+  }
+  // Rows of both sides in one stream, told apart by their first column.
+  const std::vector<Attribute> columns[2] = {Visible(*left), Visible(*right)};
+  std::vector<PlanPtr> sides;
+  std::vector<Attribute> output;
+  for (int side = 0; side < 2; ++side) {
+    std::vector<ExprPtr> exprs;
+    std::vector<Attribute> side_output;
+    const auto add = [&](ExprPtr expr, const std::string& name) {
+      Attribute attribute;
+      attribute.id = NewAttributeId();
+      attribute.name = name;
+      attribute.type = expr->type;
+      side_output.push_back(std::move(attribute));
+      exprs.push_back(std::move(expr));
+    };
+    for (const Attribute& key : keys[side]) {
+      add(AttributeExpr(key), key.name);
+    }
+    add(MakeLiteral(types::Value(side), DataType::Int()), "_side");
+    for (int of = 0; of < 2; ++of) {
+      for (const Attribute& column : columns[of]) {
+        add(of == side ? AttributeExpr(column) : MakeNull(column.type), column.name);
+      }
+    }
+    sides.push_back(MakeProject(side == 0 ? left : right, std::move(exprs), side_output));
+    output = std::move(side_output);
+  }
+  auto both = std::make_shared<LogicalPlan>();
+  both->kind = PlanKind::kUnion;
+  both->is_streaming = left->is_streaming || right->is_streaming;
+  both->children = std::move(sides);
+  for (Attribute& attribute : output) {
+    attribute.id = NewAttributeId();
+  }
+  both->output = output;
+  const std::size_t key_count = keys[0].size();
+  FLEUVE_ASSIGN(std::shared_ptr<LogicalPlan> plan, ExternalPlan(ExternalKind::kCoGroupMap, both, std::move(function)));
+  auto op = std::make_shared<ExternalOperator>(*plan->external);
+  op->left_arguments = columns[0].size();
+  for (std::size_t i = 0; i < output.size(); ++i) {
+    if (i < key_count) {
+      plan->grouping.push_back(AttributeExpr(output[i]));
+      continue;
+    }
+    if (i == key_count) {
+      SortKey side;
+      side.expr = AttributeExpr(output[i]);
+      plan->order_by.push_back(std::move(side));
+    } else {
+      op->calls.front().arguments.push_back(static_cast<int>(plan->exprs.size()));
+    }
+    plan->exprs.push_back(AttributeExpr(output[i]));
+  }
+  plan->external = std::move(op);
+  return PlanPtr(std::move(plan));
+}
+
+Result<PlanPtr> Analyzer::ExternalTable(const sc::CommonInlineUserDefinedTableFunction& proto) {
+  FLEUVE_ASSIGN(std::shared_ptr<const ExternalFunction> function, ExternalTableFunctionFromProto(proto));
+  return ExternalTable(std::move(function), proto.arguments());
+}
+
+Result<std::shared_ptr<const ExternalFunction>> ExternalTableFunctionFromProto(
+    const sc::CommonInlineUserDefinedTableFunction& proto) {
+  if (!proto.has_python_udtf()) {
+    return Error::Unsupported("the table function " + proto.function_name() + " that is no Python function");
+  }
+  const sc::PythonUDTF& udtf = proto.python_udtf();
+  auto function = std::make_shared<ExternalFunction>();
+  function->name = proto.function_name();
+  function->eval_type = udtf.eval_type();
+  function->command = udtf.command();
+  function->python_version = udtf.python_ver();
+  if (udtf.has_return_type()) {
+    FLEUVE_ASSIGN(function->type, TypeOf(udtf.return_type()));
+    if (!function->type.Is(TypeKind::kStruct)) {
+      return Error(ErrorKind::kInvalidArgument, "UDTF_RETURN_TYPE_MISMATCH",
+                   "The return type of the table function " + function->name + " must be a struct.");
+    }
+  }
+  function->deterministic = proto.deterministic();
+  return std::shared_ptr<const ExternalFunction>(std::move(function));
+}
+
+/// Where a table argument comes from and how its rows are divided.
+struct Analyzer::TableArgument {
+  const sc::Relation* relation = nullptr;
+  std::shared_ptr<const void> kept;
+  const sc::SubqueryExpression_TableArgOptions* options = nullptr;
+};
+
+Result<std::optional<Analyzer::TableArgument>> Analyzer::TableArgumentOf(const sc::Expression& expression) {
+  TableArgument argument;
+  if (expression.has_subquery_expression() &&
+      expression.subquery_expression().subquery_type() == sc::SubqueryExpression::SUBQUERY_TYPE_TABLE_ARG) {
+    const auto& subquery = expression.subquery_expression();
+    const auto reference = references_.find(subquery.plan_id());
+    if (reference == references_.end()) {
+      return Error(ErrorKind::kInvalidArgument, "INVALID_SUBQUERY_EXPRESSION",
+                   "A subquery refers to a plan that is not part of the request.");
+    }
+    argument.relation = reference->second;
+    argument.options = subquery.has_table_arg_options() ? &subquery.table_arg_options() : nullptr;
+    return std::optional<TableArgument>(argument);
+  }
+  if (expression.has_extension()) {
+    auto extension = fleuve::pb::Unpack<fleuve::pb::ExpressionExtension>(expression.extension());
+    if (extension && extension->has_table_argument()) {
+      auto kept = std::make_shared<fleuve::pb::ExpressionExtension>(*std::move(extension));
+      argument.relation = &kept->table_argument().relation();
+      if (kept->table_argument().has_options()) {
+        argument.options = &kept->table_argument().options();
+      }
+      argument.kept = kept;
+      kept_.push_back(std::move(kept));
+      return std::optional<TableArgument>(argument);
+    }
+  }
+  return std::optional<TableArgument>();
+}
+
+Result<PlanPtr> Analyzer::ExternalTable(std::shared_ptr<const ExternalFunction> function,
+                                        const google::protobuf::RepeatedPtrField<sc::Expression>& arguments) {
+  if (function->call_kind() != ExternalCallKind::kTable || function->eval_type == 302) {
+    return Error::Unsupported("a table function of evaluation type " + std::to_string(function->eval_type));
+  }
+  FLEUVE_ASSIGN(std::shared_ptr<const ExternalContext> context, ExternalSettings());
+  std::vector<ExprPtr> exprs;
+  std::vector<std::string> names;
+  std::optional<std::size_t> table_at;
+  PlanPtr table;
+  std::vector<ExprPtr> partition_by;
+  std::vector<SortKey> order_by;
+  bool single_partition = false;
+  for (const sc::Expression& argument : arguments) {
+    const sc::Expression* source = &argument;
+    names.emplace_back();
+    if (argument.has_named_argument_expression()) {
+      names.back() = argument.named_argument_expression().key();
+      source = &argument.named_argument_expression().value();
+    }
+    FLEUVE_ASSIGN(std::optional<TableArgument> table_argument, TableArgumentOf(*source));
+    if (!table_argument) {
+      FLEUVE_ASSIGN(ExprPtr made, Expression(*source, Scope()));
+      exprs.push_back(std::move(made));
+      continue;
+    }
+    if (table_at) {
+      return Error(ErrorKind::kInvalidArgument, "TABLE_VALUED_FUNCTION_TOO_MANY_TABLE_ARGUMENTS",
+                   "There are too many table arguments for table-valued function. It allows one table argument, but "
+                   "got: 2.")
+          .With("num", "2");
+    }
+    FLEUVE_ASSIGN(table, Relation(*table_argument->relation));
+    table = FreshInstance(WithoutHidden(table));
+    if (table_argument->options != nullptr) {
+      Scope scope;
+      scope.tiers.push_back(&table->output);
+      for (const sc::Expression& part : table_argument->options->partition_spec()) {
+        FLEUVE_ASSIGN(ExprPtr made, Expression(part, scope));
+        partition_by.push_back(std::move(made));
+      }
+      for (const sc::Expression_SortOrder& order : table_argument->options->order_spec()) {
+        FLEUVE_ASSIGN(SortKey key, Order(order, scope));
+        order_by.push_back(std::move(key));
+      }
+      single_partition = table_argument->options->with_single_partition();
+    }
+    table_at = exprs.size();
+    exprs.push_back(nullptr);
+  }
+  FLEUVE_TRY(CheckArgumentNames(function->name, names));
+  if (function->type.Is(TypeKind::kVoid)) {
+    std::vector<ExternalArgument> seen;
+    for (std::size_t i = 0; i < exprs.size(); ++i) {
+      ExternalArgument argument;
+      argument.name = names[i];
+      if (exprs[i] == nullptr) {
+        argument.is_table = true;
+        argument.type = SchemaOf(*table);
+      } else {
+        argument.type = exprs[i]->type;
+        FLEUVE_ASSIGN(std::optional<types::Value> constant, ConstantValue(exprs[i]));
+        argument.is_constant = constant.has_value();
+        argument.value = constant.value_or(types::Value());
+      }
+      seen.push_back(std::move(argument));
+    }
+    auto asked = std::make_shared<ExternalFunction>(*function);
+    asked->context = context;
+    FLEUVE_ASSIGN(ExternalTableShape shape, context->runtime->AnalyzeTableFunction(*asked, seen));
+    asked->type = shape.schema;
+    asked->table_state = shape.state;
+    function = std::move(asked);
+    if (!shape.partition_by.empty() || shape.single_partition || !shape.order_by.empty() || !shape.select.empty()) {
+      if (!table_at) {
+        return Error(ErrorKind::kInvalidArgument, "TABLE_VALUED_FUNCTION_REQUIRED_METADATA_INCOMPATIBLE_WITH_CALL",
+                     "Failed to evaluate the table function " + QuoteParts({function->name}) +
+                         " because its table metadata requested partitioning or ordering, but the function call has "
+                         "no table argument.")
+            .With("functionName", function->name)
+            .With("requestedMetadata", "specified its input table must be partitioned or ordered")
+            .With("invalidFunctionCallProperty", "does not provide any TABLE argument");
+      }
+      if (!partition_by.empty() || single_partition || !order_by.empty()) {
+        return Error(ErrorKind::kInvalidArgument, "TABLE_VALUED_FUNCTION_REQUIRED_METADATA_INCOMPATIBLE_WITH_CALL",
+                     "Failed to evaluate the table function " + QuoteParts({function->name}) +
+                         " because its table metadata requested partitioning or ordering, but the function call "
+                         "specified the partitioning of the input table too.")
+            .With("functionName", function->name)
+            .With("requestedMetadata", "specified its own required partitioning of the input table")
+            .With("invalidFunctionCallProperty",
+                  "specified the WITH SINGLE PARTITION or PARTITION BY clause; please remove these clauses and retry "
+                  "the query again.");
+      }
+    }
+    if (table_at) {
+      Scope scope;
+      scope.tiers.push_back(&table->output);
+      for (const std::string& column : shape.partition_by) {
+        FLEUVE_ASSIGN(std::shared_ptr<const sc::Expression> parsed, ParsedExpression(column));
+        FLEUVE_ASSIGN(ExprPtr made, Expression(*parsed, scope));
+        partition_by.push_back(std::move(made));
+      }
+      for (const ExternalTableShape::Key& key : shape.order_by) {
+        FLEUVE_ASSIGN(std::shared_ptr<const sc::Expression> parsed, ParsedExpression(key.column));
+        SortKey sort_key;
+        FLEUVE_ASSIGN(sort_key.expr, Expression(*parsed, scope));
+        sort_key.ascending = key.ascending;
+        sort_key.nulls_first = key.nulls_first.value_or(key.ascending);
+        order_by.push_back(std::move(sort_key));
+      }
+      if (!shape.select.empty()) {
+        return Error::Unsupported("`select` in the result of a table function's analyze method");
+      }
+      single_partition = single_partition || shape.single_partition;
+    }
+  }
+  if (!table_at) {
+    auto one = std::make_shared<LogicalPlan>();
+    one->kind = PlanKind::kOneRow;
+    FLEUVE_ASSIGN(std::shared_ptr<LogicalPlan> plan, ExternalPlan(ExternalKind::kTable, one, function));
+    auto op = std::make_shared<ExternalOperator>(*plan->external);
+    for (std::size_t i = 0; i < exprs.size(); ++i) {
+      op->calls.front().arguments.push_back(static_cast<int>(i));
+    }
+    op->calls.front().argument_names = std::move(names);
+    plan->exprs = std::move(exprs);
+    plan->external = std::move(op);
+    return PlanPtr(std::move(plan));
+  }
+  for (const ExprPtr& expr : exprs) {
+    if (expr != nullptr && AnyExpr(expr, [](const Expr& part) { return part.kind == ExprKind::kAttribute; })) {
+      return Error::Unsupported("a table function over a table argument and columns of the query around it");
+    }
+  }
+  std::vector<ExprPtr> below;
+  std::vector<Attribute> output;
+  std::vector<Attribute> keys;
+  std::vector<ExprPtr> row;
+  for (const Attribute& column : table->output) {
+    below.push_back(AttributeExpr(column));
+    output.push_back(column);
+    row.push_back(MakeLiteral(types::Value(column.name), DataType::String()));
+    row.push_back(AttributeExpr(column));
+  }
+  for (const ExprPtr& part : partition_by) {
+    Attribute key;
+    key.id = NewAttributeId();
+    key.name = part->display;
+    key.type = part->type;
+    key.hidden = true;
+    below.push_back(part);
+    output.push_back(key);
+    keys.push_back(std::move(key));
+  }
+  PlanPtr child = table;
+  if (!keys.empty()) {
+    child = MakeProject(table, std::move(below), output);
+  }
+  FLEUVE_ASSIGN(exprs[*table_at], Call("named_struct", std::move(row)));
+  FLEUVE_ASSIGN(std::shared_ptr<LogicalPlan> plan, ExternalPlan(ExternalKind::kTableOfRows, child, function));
+  auto op = std::make_shared<ExternalOperator>(*plan->external);
+  for (std::size_t i = 0; i < exprs.size(); ++i) {
+    op->calls.front().arguments.push_back(static_cast<int>(i));
+  }
+  op->calls.front().argument_names = std::move(names);
+  plan->exprs = std::move(exprs);
+  for (const Attribute& key : keys) {
+    plan->grouping.push_back(AttributeExpr(key));
+  }
+  plan->order_by = std::move(order_by);
+  plan->external = std::move(op);
+  return PlanPtr(std::move(plan));
+}
+
+}  // namespace fleuve::plan
