@@ -72,6 +72,7 @@ Executor::Executor(SessionState& state, OperationPtr operation)
       token_(operation_ == nullptr ? std::make_shared<CancellationToken>() : operation_->token) {}
 
 Result<plan::PlanPtr> Executor::AnalyzeWith(SessionResolver& resolver, const sc::Relation& relation) {
+  resolver.set_token(token_);
   return plan::Analyze(relation, resolver);
 }
 

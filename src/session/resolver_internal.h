@@ -92,6 +92,8 @@ class SessionResolver final : public plan::Resolver {
   /// One statement with its arguments filled in.
   Result<sql::Statement> ParseStatement(const spark::connect::SQL& sql);
   const std::string& database() const { return database_; }
+  /// Ends queries that the analysis itself runs.
+  void set_token(CancellationTokenPtr token) { token_ = std::move(token); }
   bool HasLocalViews() const { return !local_views_.empty(); }
   const std::set<std::string>& used_views() const { return *used_views_; }
 
@@ -111,6 +113,7 @@ class SessionResolver final : public plan::Resolver {
   std::shared_ptr<std::set<std::string>> used_views_ = std::make_shared<std::set<std::string>>();
   std::optional<plan::AnalysisConfig> config_;
   int view_depth_ = 0;
+  CancellationTokenPtr token_;
 };
 
 /// The plan with every Delta table as it is now: what a view that was analyzed earlier reads today.
