@@ -115,6 +115,7 @@ class StatefulQuery {
   Result<state::StagedFiles> Stage(std::int64_t next_watermark_ms);
   /// The staged state counts.
   Result<void> Commit();
+  bool has_staged() const { return has_staged_; }
   /// Gives up what the batch changed.
   Result<void> Abort();
   /// `stateUniqueIds` of commits/N for the batch last staged or adopted (JSON text); empty where stateless.
@@ -143,14 +144,14 @@ class StatefulQuery {
   plan::PlanPtr top_;
   bool open_ = false;
   bool ran_ = false;
+  bool has_staged_ = false;
   std::int64_t last_watermark_ms_ = 0;
   std::string attempt_;
   std::string commit_ids_;
 };
 
-/// The pinned setting `stateStore.providerClass` of a query: ours where it has state.
-std::string ProviderClass(const plan::PlanPtr& plan, const std::string& output_mode);
-/// Refuses to continue state that another engine's provider wrote. \param pinned  as found in the offsets.
-Result<void> CheckProviderClass(const std::string& pinned, bool stateless, const std::string& checkpoint);
+/// True where the plan has a node that keeps state. Offsets then pin `stateStore.providerClass` to
+/// `state::kProviderClass`.
+bool KeepsState(const plan::PlanPtr& plan, const std::string& output_mode);
 
 }  // namespace fleuve::operators

@@ -66,5 +66,7 @@ std::vector<std::int64_t> EventTimesOf(const columnar::RecordBatch& batch, std::
 /// The batch with one more column (not NULL booleans), shared with the old one's memory.
 columnar::RecordBatch WithBooleans(const columnar::RecordBatch& batch, const std::vector<bool>& values,
                                    std::shared_ptr<const types::Schema> schema);
+/// The first `count` rows, shared with the old batch's memory.
+columnar::RecordBatch FirstRows(const columnar::RecordBatch& batch, std::int64_t count);
 
 }  // namespace fleuve::operators

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,15 +18,11 @@
 
 namespace fleuve::operators {
 
-/// The event-time columns of a plan: attributes that carry a watermark (the column itself, renamed copies, windows over
-/// it, `window_time` of such), traced from every kWatermark node up. Delay in microseconds.
-using EventTimeColumns = std::map<std::int64_t, std::int64_t>;
-EventTimeColumns FindEventTimeColumns(const plan::PlanPtr& plan);
-
 /// What an operator is made with.
 struct OperatorContext {
-  /// Of the whole query's plan, before it was cut.
-  EventTimeColumns event_time;
+  /// Attributes that anything in the whole query's plan reads: an operator that passes rows on need not keep others.
+  /// (Which column carries a watermark, its metadata tells: plan/event_time.h.)
+  std::set<std::int64_t> needed;
   std::string output_mode;
   plan::AnalysisConfig config;
 };
@@ -103,6 +100,15 @@ Result<OperatorPtr> MakeDeduplication(const plan::LogicalPlan& node,
                                       const OperatorContext& context);                               // deduplication.cc
 Result<OperatorPtr> MakeGlobalLimit(const plan::LogicalPlan& node, const OperatorContext& context);  // global_limit.cc
 Result<OperatorPtr> MakeStreamJoin(const plan::LogicalPlan& node, const OperatorContext& context);   // stream_join.cc
+
+/// The columns of `columns` as an operator's own: visible, so that a run gives them.
+std::vector<plan::Attribute> Visible(std::vector<plan::Attribute> columns);
+/// A projection of `child` to those of its columns that are needed, visible.
+plan::PlanPtr NeededColumns(const plan::PlanPtr& child, const std::set<std::int64_t>& needed);
+/// A leaf over rows that are already there.
+plan::PlanPtr RowsPlan(std::vector<plan::Attribute> output, std::vector<columnar::RecordBatch> batches);
+/// `struct<bigint,string>`: types without names, as schemas of spaces are compared.
+std::string TypesText(const std::vector<plan::Attribute>& columns);
 
 /// True where the node keeps state in a query of this output mode (and is streaming).
 bool IsStateful(const plan::LogicalPlan& node, const std::string& output_mode);

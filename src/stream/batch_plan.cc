@@ -293,12 +293,15 @@ Result<PlanPtr> MakeBatchPlan(const PlanPtr& plan,
   return made;
 }
 
-std::vector<std::int64_t> CountInputRows(const PlanPtr& prepared, const engine::RunObserver& observer,
+std::vector<std::int64_t> CountInputRows(const std::vector<PlanPtr>& prepared, const engine::RunObserver& observer,
                                          const std::vector<connectors::BatchInput>& inputs) {
   std::vector<std::int64_t> counts(inputs.size(), 0);
   std::vector<bool> seen(inputs.size(), false);
-  if (prepared) {
-    plan::VisitPlan(prepared, [&](const plan::LogicalPlan& node) {
+  for (const PlanPtr& plan : prepared) {
+    if (!plan) {
+      continue;
+    }
+    plan::VisitPlan(plan, [&](const plan::LogicalPlan& node) {
       const int index = LeafIndex(node);
       if (index >= 0 && static_cast<std::size_t>(index) < counts.size()) {
         counts[static_cast<std::size_t>(index)] += std::max<std::int64_t>(0, observer.LeafRows(&node));

@@ -25,9 +25,10 @@ Result<plan::PlanPtr> MakeBatchPlan(const plan::PlanPtr& plan,
                                     const std::vector<connectors::BatchInput>& inputs, const QueryRequest& request,
                                     std::int64_t now_micros);
 
-/// Rows that each stream's leaves gave in the run of `prepared` (a plan that `MakeBatchPlan` made, then prepared);
-/// leaves that did not run count by `inputs[i].row_count` where nothing else is known.
-std::vector<std::int64_t> CountInputRows(const plan::PlanPtr& prepared, const engine::RunObserver& observer,
+/// Rows that each stream's leaves gave in the runs of `prepared` (plans that `MakeBatchPlan` made, then prepared; nulls
+/// are left out); leaves that did not run count by `inputs[i].row_count` where nothing else is known.
+std::vector<std::int64_t> CountInputRows(const std::vector<plan::PlanPtr>& prepared,
+                                         const engine::RunObserver& observer,
                                          const std::vector<connectors::BatchInput>& inputs);
 
 }  // namespace fleuve::stream

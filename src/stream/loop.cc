@@ -35,6 +35,8 @@ constexpr std::pair<const char*, const char*> kPinned[] = {
     {"spark.sql.optimizer.pruneFiltersCanPruneStreamingSubplan", "false"},
 };
 
+constexpr std::string_view kStateProviderKey = "spark.sql.streaming.stateStore.providerClass";
+
 constexpr std::int64_t kFirstPollMs = 10;
 constexpr std::int64_t kLongestPollMs = 100;
 
@@ -60,7 +62,13 @@ std::vector<std::pair<std::string, std::string>> MicroBatchQuery::PinnedConf(
   std::vector<std::pair<std::string, std::string>> conf;
   for (const auto& [key, fallback] : kPinned) {
     const auto logged = std::find_if(found.begin(), found.end(), [&](const auto& entry) { return entry.first == key; });
-    conf.emplace_back(key, logged != found.end() ? logged->second : Conf(key, fallback));
+    std::string value = logged != found.end() ? logged->second : Conf(key, fallback);
+    if (logged == found.end() && key == kStateProviderKey &&
+        operators::KeepsState(request_.plan, request_.sink.output_mode)) {
+      // Another engine refuses our state by this name.
+      value = state::kProviderClass;
+    }
+    conf.emplace_back(key, std::move(value));
   }
   return conf;
 }
@@ -105,6 +113,7 @@ Result<void> MicroBatchQuery::Initialize() {
     return entry.first == "spark.sql.streaming.multipleWatermarkPolicy";
   });
   FLEUVE_ASSIGN(watermark_, WatermarkTracker::Make(request_.plan, policy->second));
+  FLEUVE_TRY(MakeState(recovered));
   if (recovered.newest_planned) {
     const auto& planned = recovered.planned;
     const std::size_t logged = planned.offsets.size();
@@ -213,17 +222,22 @@ Result<void> MicroBatchQuery::Recover() {
 
 Result<void> MicroBatchQuery::CheckSinkIdentity() {
   FLEUVE_ASSIGN(const std::string identity, sink_->Identity());
-  if (identity.empty() || temporary_checkpoint_) {
+  // A table that is not there yet has no identity either: a query that has written one before does not start anew.
+  const bool may_be_missing = identity.empty() && !initialized_ && sink_->store() != nullptr;
+  if (temporary_checkpoint_ || (identity.empty() && !may_be_missing)) {
     return {};
   }
   FLEUVE_ASSIGN(const auto record, checkpoint_->ReadRecord("sink"));
+  if (!record && identity.empty()) {
+    return {};
+  }
   if (record) {
     auto parsed = Json::Parse(*record);
     const std::string known = parsed.ok() ? (*parsed)["identity"].AsString() : "";
     if (!known.empty() && known != identity) {
       return Error(ErrorKind::kConflict, "FLEUVE_SINK_CHANGED",
                    "The sink " + sink_->description() + " is another one than this query wrote before (it was " +
-                       known + ", now it is " + identity +
+                       known + (identity.empty() ? ", now it is not there" : ", now it is " + identity) +
                        "): the rows of earlier batches are not in it. Start with a new "
                        "checkpoint location, or restore the table.");
     }
@@ -428,7 +442,47 @@ Result<void> MicroBatchQuery::WriteOffsets() {
   return checkpoint_->WriteOffsets(batch_id_, entry);
 }
 
-bool MicroBatchQuery::StateNeedsBatch() const { return false; }
+bool MicroBatchQuery::StateNeedsBatch() const { return state_->NeedsBatch(watermark_.current_ms()); }
+
+Result<void> MicroBatchQuery::MakeState(const checkpoint::Recovered& recovered) {
+  operators::StatefulOptions options;
+  options.checkpoint = checkpoint_->location();
+  options.output_mode = request_.sink.output_mode;
+  options.config = request_.config;
+  options.versions_to_retain = min_batches_to_retain_;
+  for (const auto& [key, value] : pinned_conf_) {
+    if (key == "spark.sql.shuffle.partitions") {
+      options.partitions = std::max<std::int64_t>(1, std::atoll(value.c_str()));
+    }
+  }
+  FLEUVE_ASSIGN(state_, operators::StatefulQuery::Make(request_.plan, std::move(options)));
+  committed_state_ids_ = recovered.committed.state_ids;
+  return {};
+}
+
+Result<bool> MicroBatchQuery::OpenState() {
+  if (state_->is_open()) {
+    return false;
+  }
+  if (batch_recovered_ && !state_->stateless()) {
+    FLEUVE_ASSIGN(const connectors::SinkRecord held, sink_->Newest());
+    if (held.newest_batch >= batch_id_.value) {
+      // The sink's commit names the run whose state belongs to it.
+      FLEUVE_ASSIGN(const connectors::SinkRecord record, sink_->FindBatch(batch_id_));
+      FLEUVE_ASSIGN(const auto watermark_ms, state_->Adopt(batch_id_, record.attempt_id));
+      if (watermark_ms) {
+        LogWarn("query " + PrettyId() + ": the sink already holds batch " + std::to_string(batch_id_.value) +
+                "; the state that its run wrote is taken over");
+        watermark_.Restore(*watermark_ms);
+        return true;
+      }
+      LogWarn("query " + PrettyId() + ": the sink already holds batch " + std::to_string(batch_id_.value) +
+              ", but the state of its run is not in the checkpoint; the batch runs again for its state");
+    }
+  }
+  FLEUVE_TRY(state_->Open(batch_id_, committed_state_ids_));
+  return false;
+}
 
 Result<void> MicroBatchQuery::FollowSink() {
   if (!sink_followed_) {
@@ -513,8 +567,15 @@ Result<void> MicroBatchQuery::RunBatch() {
   AddDuration("getBatch", mark_ns);
 
   mark_ns = Ticks();
+  FLEUVE_ASSIGN(const bool adopted, OpenState());
+  if (adopted) {
+    return FinishBatch();
+  }
   connectors::SinkBatch batch;
-  FLEUVE_ASSIGN(batch.plan, MakeBatchPlan(request_.plan, streams, inputs, request_, batch_timestamp_ms_ * 1000));
+  const auto bind = [&](const plan::PlanPtr& fragment) {
+    return MakeBatchPlan(fragment, streams, inputs, request_, batch_timestamp_ms_ * 1000);
+  };
+  FLEUVE_ASSIGN(batch.plan, bind(request_.plan));
   {
     std::lock_guard lock(mutex_);
     last_plan_ = batch.plan;
@@ -531,8 +592,9 @@ Result<void> MicroBatchQuery::RunBatch() {
   }
   batch.commit_fields.Set("queryId", id_).Set("batchId", batch_id_.value).Set("offsets", std::move(offsets));
   batch.observer = std::make_shared<engine::RunObserver>();
-  plan::PlanPtr prepared;
-  batch.on_prepared = [&prepared](const plan::PlanPtr& plan) { prepared = plan; };
+  // The last plan that the sink ran, then the fragments that ran below stateful operators.
+  std::vector<plan::PlanPtr> prepared = {nullptr};
+  batch.on_prepared = [&prepared](const plan::PlanPtr& plan) { prepared[0] = plan; };
   AddDuration("queryPlanning", mark_ns);
 
   if (sink_->run_is_effect()) {
@@ -549,7 +611,28 @@ Result<void> MicroBatchQuery::RunBatch() {
     return loan;
   };
   connectors::EngineLoan loan;  // its engine outlives the staged batch, whose commit may run it again
-  if (!sink_->runs_user_code()) {
+  if (!state_->stateless()) {
+    FLEUVE_ASSIGN(loan, batch.borrow_engine(token_));
+    operators::BatchRun run;
+    run.batch_id = batch_id_;
+    run.attempt_id = batch.attempt_id;
+    run.late_watermark_ms = late_watermark_ms_;
+    run.watermark_ms = batch_watermark_ms_;
+    run.timestamp_ms = batch_timestamp_ms_;
+    run.engine = loan.engine.get();
+    run.config = batch.config;
+    run.token = token_;
+    run.observer = batch.observer;
+    run.bind = bind;
+    run.on_prepared = [&prepared](const plan::PlanPtr& plan) { prepared.push_back(plan); };
+    FLEUVE_ASSIGN(batch.plan, state_->Run(run));
+    FLEUVE_TRY(Failpoint("stream.state.run"));
+  }
+  if (sink_->runs_user_code()) {
+    loan = {};  // user code runs without what the batch borrowed
+  } else if (loan.engine) {
+    batch.engine = loan.engine.get();
+  } else {
     FLEUVE_ASSIGN(loan, batch.borrow_engine(token_));
     batch.engine = loan.engine.get();
   }
@@ -557,7 +640,19 @@ Result<void> MicroBatchQuery::RunBatch() {
   loan.lease.reset();
   watermark_.Advance(batch.observer->metrics());
   FLEUVE_TRY(Failpoint("stream.batch.run"));
+  if (!state_->stateless()) {
+    if (batch_id_.value == 0) {
+      // State without offsets would be taken for a used checkpoint.
+      FLEUVE_TRY(SyncUnsynced({}, "syncBeforeCommit"));
+    }
+    FLEUVE_ASSIGN(state::StagedFiles changelogs, state_->Stage(watermark_.current_ms()));
+    checkpoint_->AddUnsynced(std::move(changelogs.files), std::move(changelogs.folders));
+    FLEUVE_TRY(Failpoint("stream.state.staged"));
+  }
   bool already_there = staged->already_there();
+  if (already_there && !state_->stateless()) {
+    FLEUVE_TRY(SyncUnsynced({}, "syncBeforeCommit"));
+  }
   if (!already_there) {
     FLEUVE_TRY(SyncUnsynced(staged->BeforeCommit(), "syncBeforeCommit"));
     FLEUVE_TRY(Failpoint("stream.synced_before_commit"));
@@ -580,7 +675,7 @@ Result<void> MicroBatchQuery::RunBatch() {
                       "Rows that this batch would add may be missing from the sink or already in it.");
   }
   AddDuration("addBatch", mark_ns);
-  if (!already_there || prepared) {
+  if (!already_there || prepared[0] || prepared.size() > 1) {
     input_rows_ = CountInputRows(prepared, *batch.observer, inputs);
   }
   observed_ = batch.observer->metrics();
@@ -605,8 +700,15 @@ Result<void> MicroBatchQuery::FinishBatch() {
   if (!sink_identity_recorded_) {
     FLEUVE_TRY(CheckSinkIdentity());
   }
+  if (state_->has_staged()) {
+    FLEUVE_TRY(state_->Commit());
+  }
   checkpoint::CommitEntry entry;
   entry.next_watermark_ms = watermark_.current_ms();
+  if (!state_->stateless()) {
+    entry.version = 2;  // the version that names states
+    entry.state_ids = state_->CommitIds();
+  }
   FLEUVE_TRY(checkpoint_->WriteCommit(batch_id_, entry));
   FLEUVE_TRY(Failpoint("stream.commits.written"));
   if (batch_id_.value > min_batches_to_retain_) {

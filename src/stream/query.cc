@@ -414,6 +414,9 @@ void MicroBatchQuery::RecordProgress(bool ran, std::int64_t trigger_start_ns) {
     source.metrics = state.source->Metrics(source.end_offset);
     progress.sources.push_back(std::move(source));
   }
+  for (const auto& one : state_->Progress()) {
+    progress.state_operators.push_back(one.ToJson(!ran));
+  }
   progress.sink_description = sink_->description();
   progress.sink_rows = ran ? output_rows_ : -1;
   if (ran) {

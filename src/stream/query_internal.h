@@ -20,6 +20,7 @@
 #include "connectors/sink.h"
 #include "connectors/source.h"
 #include "engine/engine.h"
+#include "operators/operators.h"
 #include "stream/engine_pool.h"
 #include "stream/manager.h"
 #include "stream/progress_internal.h"
@@ -107,6 +108,11 @@ class MicroBatchQuery final : public Query, public std::enable_shared_from_this<
   Result<void> WriteOffsets();
   /// True where state wants a batch although no row is new.
   bool StateNeedsBatch() const;
+  /// Makes the stateful side with the settings that the checkpoint pins.
+  Result<void> MakeState(const checkpoint::Recovered& recovered);
+  /// Opens the state that the batch starts from, before the first batch of this run. True where the sink holds the
+  /// batch already and its state was taken over: it does not run.
+  Result<bool> OpenState();
   Result<void> RunBatch();
   Result<void> FinishBatch();
   Result<void> SyncUnsynced(const connectors::DurableRecords& sink_records, const char* duration_key);
@@ -176,6 +182,9 @@ class MicroBatchQuery final : public Query, public std::enable_shared_from_this<
   /// False for a batch that only the state asked for.
   bool batch_has_new_data_ = false;
   bool no_data_batches_ = true;
+  std::unique_ptr<operators::StatefulQuery> state_;
+  /// `stateUniqueIds` of the newest commit entry.
+  std::string committed_state_ids_;
   bool plan_checked_ = false;
   std::int64_t batch_timestamp_ms_ = 0;
   std::int64_t last_batch_timestamp_ms_ = 0;

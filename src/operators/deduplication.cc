@@ -1,0 +1,219 @@
+// dropDuplicates: a row whose key the state has, or that stood before in the batch, is left out.
+
+#include <algorithm>
+
+#include "operators/row_codec_internal.h"
+#include "operators/stateful_operator_internal.h"
+#include "operators/stopwatch_internal.h"
+#include "plan/event_time.h"
+
+namespace fleuve::operators {
+
+namespace {
+
+using columnar::RecordBatch;
+using plan::Attribute;
+using plan::LogicalPlan;
+using plan::PlanPtr;
+
+constexpr state::SpaceId kKeys = 0;
+constexpr state::SpaceId kExpiries = 1;
+
+class Deduplication final : public StatefulOperator {
+ public:
+  static Result<OperatorPtr> Make(const LogicalPlan& node, const OperatorContext& context);
+
+  std::string name() const override { return within_ ? "dedupeWithinWatermark" : "dedupe"; }
+  std::vector<state::SpaceSpec> spaces() const override {
+    state::SpaceSpec keys;
+    keys.name = "default";
+    keys.timed = timed();
+    keys.key_schema = TypesText(keys_);
+    keys.value_schema = within_ ? "struct<bigint>" : "struct<>";
+    if (!within_) {
+      return {std::move(keys)};
+    }
+    state::SpaceSpec expiries;
+    expiries.name = "expiries";
+    expiries.timed = true;
+    expiries.key_schema = keys.key_schema;
+    expiries.value_schema = "struct<>";
+    return {std::move(keys), std::move(expiries)};
+  }
+  const std::vector<PlanPtr>& inputs() const override { return inputs_; }
+  const std::vector<Attribute>& output() const override { return output_; }
+  PlanPtr Above(const PlanPtr& leaf) const override {
+    // Columns that nobody needs are not there; the rest keeps its names and places.
+    std::vector<plan::ExprPtr> exprs;
+    for (const Attribute& attribute : node_output_) {
+      const bool kept =
+          std::any_of(output_.begin(), output_.end(), [&](const Attribute& other) { return other.id == attribute.id; });
+      exprs.push_back(kept ? plan::MakeAttribute(attribute) : plan::MakeNull(attribute.type));
+    }
+    return plan::MakeProject(plan::MakeFilter(leaf, plan::MakeAttribute(output_.back())), std::move(exprs),
+                             node_output_);
+  }
+  Result<std::shared_ptr<const plan::RowScan>> Run(OperatorBatch& batch, state::Store& store) override;
+  bool NeedsBatch(std::optional<std::int64_t> used, std::optional<std::int64_t> next) const override {
+    return used && next && *next > *used;
+  }
+
+ private:
+  bool timed() const { return event_key_ && !within_; }
+  void Evict(std::int64_t watermark, OperatorBatch& batch, state::Store& store) const;
+
+  bool within_ = false;
+  std::int64_t delay_micros_ = 0;
+  std::vector<Attribute> keys_;
+  /// Positions in the input.
+  std::optional<std::size_t> event_time_;
+  std::optional<std::size_t> event_key_;
+  std::vector<PlanPtr> inputs_;
+  std::vector<Attribute> node_output_;
+  /// The input's columns, then whether the row stays.
+  std::vector<Attribute> output_;
+  std::shared_ptr<const types::Schema> output_schema_;
+  std::unique_ptr<RowEncoder> encoder_;
+};
+
+Result<OperatorPtr> Deduplication::Make(const LogicalPlan& node, const OperatorContext& context) {
+  auto made = std::make_unique<Deduplication>();
+  made->within_ = node.within_watermark;
+  made->node_output_ = node.output;
+  std::set<std::int64_t> needed = context.needed;
+  const auto is_key = [&node](const Attribute& attribute) {
+    return node.keys.empty() ? !attribute.hidden
+                             : std::find(node.keys.begin(), node.keys.end(), attribute.id) != node.keys.end();
+  };
+  const Attribute* event_time = plan::EventTimeColumn(node.output);
+  for (const Attribute& attribute : node.output) {
+    if (is_key(attribute) || (event_time != nullptr && attribute.id == event_time->id)) {
+      needed.insert(attribute.id.value);
+    }
+  }
+  made->inputs_ = {NeededColumns(node.children[0], needed)};
+  const std::vector<Attribute>& columns = made->inputs_[0]->output;
+  std::vector<std::size_t> positions;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const auto original = std::find_if(node.output.begin(), node.output.end(),
+                                       [&](const Attribute& attribute) { return attribute.id == columns[i].id; });
+    if (original == node.output.end()) {
+      continue;
+    }
+    const bool has_time = event_time != nullptr && columns[i].id == event_time->id;
+    if (has_time) {
+      made->event_time_ = i;
+      made->delay_micros_ = plan::WatermarkDelayMs(*event_time).value_or(0) * 1000;
+    }
+    if (is_key(*original)) {
+      positions.push_back(i);
+      made->keys_.push_back(columns[i]);
+      if (has_time) {
+        made->event_key_ = i;
+      }
+    }
+  }
+  if (made->within_ && !made->event_time_) {
+    return Error(ErrorKind::kUnsupported, "_LEGACY_ERROR_TEMP_3102",
+                 "dropDuplicatesWithinWatermark is not supported on streaming DataFrames/DataSets without watermark;")
+        .Family(ErrorFamily::kAnalysis);
+  }
+  made->output_ = columns;
+  Attribute stays;
+  stays.id = plan::NewAttributeId();
+  stays.name = "stays";
+  stays.type = types::DataType::Boolean();
+  stays.nullable = false;
+  made->output_.push_back(std::move(stays));
+  auto leaf = std::make_shared<LogicalPlan>();
+  leaf->output = made->output_;
+  made->output_schema_ = std::make_shared<types::Schema>(plan::SchemaOf(*leaf));
+  made->encoder_ = std::make_unique<RowEncoder>(*made->output_schema_, std::move(positions), true);
+  return OperatorPtr(std::move(made));
+}
+
+Result<std::shared_ptr<const plan::RowScan>> Deduplication::Run(OperatorBatch& batch, state::Store& store) {
+  auto out = std::make_shared<plan::RowScan>();
+  std::int64_t duplicates = 0;
+  FLEUVE_ASSIGN(auto reader, batch.Read(0));
+  std::string key;
+  for (;;) {
+    FLEUVE_ASSIGN(const auto next, reader->Next());
+    if (!next) {
+      break;
+    }
+    FLEUVE_TRY(batch.CheckCancelled());
+    const Stopwatch watch(&batch.counts->all_updates_ns);
+    const auto rows = static_cast<std::size_t>(next->row_count());
+    std::vector<std::int64_t> times;
+    if (event_time_) {
+      times = EventTimesOf(*next, *event_time_);
+    }
+    std::vector<bool> stays(rows, false);
+    bool any = false;
+    for (std::size_t row = 0; row < rows; ++row) {
+      if (!times.empty() && batch.late_micros && times[row] != kNoTime && times[row] <= *batch.late_micros) {
+        ++batch.counts->rows_dropped_by_watermark;
+        continue;
+      }
+      key.clear();
+      if (timed()) {
+        state::AppendTime(key, times[row] == kNoTime ? INT64_MAX : times[row]);
+      }
+      encoder_->EncodeRow(*next, static_cast<std::int64_t>(row), &key);
+      if (store.Get(kKeys, key).data() != nullptr) {
+        ++duplicates;
+        continue;
+      }
+      if (within_) {
+        // A row without a time is kept for ever, as its key would be in Spark.
+        const std::int64_t expiry = times[row] == kNoTime ? INT64_MAX : times[row] + delay_micros_;
+        std::string expiry_key;
+        state::AppendTime(expiry_key, expiry);
+        store.Put(kKeys, key, expiry_key);
+        expiry_key += key;
+        store.Put(kExpiries, expiry_key, "");
+      } else {
+        store.Put(kKeys, key, "");
+      }
+      ++batch.counts->rows_updated;
+      stays[row] = true;
+      any = true;
+    }
+    if (any) {
+      out->batches.push_back(WithBooleans(*next, stays, output_schema_));
+    }
+  }
+  if (batch.evict_micros) {
+    Evict(*batch.evict_micros, batch, store);
+  }
+  batch.counts->custom["numDroppedDuplicateRows"] = duplicates;
+  return std::shared_ptr<const plan::RowScan>(std::move(out));
+}
+
+void Deduplication::Evict(std::int64_t watermark, OperatorBatch& batch, state::Store& store) const {
+  if (!timed() && !within_) {
+    return;
+  }
+  const Stopwatch watch(&batch.counts->all_removals_ns);
+  state::ByteRows gone;
+  store.Range(within_ ? kExpiries : kKeys, INT64_MIN, watermark, [&](std::string_view key, std::string_view) {
+    gone.Add(key);
+    return true;
+  });
+  for (std::size_t i = 0; i < gone.size(); ++i) {
+    if (within_) {
+      store.Remove(kKeys, gone[i].substr(8));
+    }
+  }
+  store.RemoveMany(within_ ? kExpiries : kKeys, gone);
+  batch.counts->rows_removed += static_cast<std::int64_t>(gone.size());
+}
+
+}  // namespace
+
+Result<OperatorPtr> MakeDeduplication(const LogicalPlan& node, const OperatorContext& context) {
+  return Deduplication::Make(node, context);
+}
+
+}  // namespace fleuve::operators
