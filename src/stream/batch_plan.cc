@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 
 #include "base/bytes.h"
 #include "stream/batch_plan_internal.h"
+#include "stream/pushed_filters_internal.h"
 #include "stream/watermark.h"
 #include "types/time_zone.h"
 
@@ -268,6 +270,11 @@ Result<PlanPtr> MakeBatchPlan(const PlanPtr& plan,
       }
       return nullptr;
     }
+    if (node->kind == plan::PlanKind::kFilter && !failure && !HasTime(*node)) {
+      if (PlanPtr counted = CountPassedRows(node, LeafIndex)) {
+        return counted;
+      }
+    }
     if (node->kind == plan::PlanKind::kWatermark && !failure) {
       auto observed = ObserveEventTime(*node, node->children[0], request.config);
       if (!observed.ok()) {
@@ -301,13 +308,31 @@ std::vector<std::int64_t> CountInputRows(const std::vector<PlanPtr>& prepared, c
     if (!plan) {
       continue;
     }
-    plan::VisitPlan(plan, [&](const plan::LogicalPlan& node) {
-      const int index = LeafIndex(node);
-      if (index >= 0 && static_cast<std::size_t>(index) < counts.size()) {
-        counts[static_cast<std::size_t>(index)] += std::max<std::int64_t>(0, observer.LeafRows(&node));
-        seen[static_cast<std::size_t>(index)] = true;
+    // A leaf below a node that counts what passed its reader's filters is not counted itself.
+    std::vector<std::pair<const plan::LogicalPlan*, bool>> pending = {{plan.get(), false}};
+    while (!pending.empty()) {
+      const auto [node, counted_above] = pending.back();
+      pending.pop_back();
+      const bool counts_passed = node->kind == plan::PlanKind::kMetrics && node->name.starts_with(kPassedRowsPrefix);
+      for (const PlanPtr& child : node->children) {
+        pending.emplace_back(child.get(), counted_above || counts_passed);
       }
-    });
+      const int index = LeafIndex(*node);
+      if (index >= 0 && static_cast<std::size_t>(index) < counts.size()) {
+        seen[static_cast<std::size_t>(index)] = true;
+        if (!counted_above) {
+          counts[static_cast<std::size_t>(index)] += std::max<std::int64_t>(0, observer.LeafRows(node));
+        }
+      }
+    }
+  }
+  for (const auto& metrics : observer.metrics()) {
+    if (metrics.name.starts_with(kPassedRowsPrefix) && metrics.row.size() == 1) {
+      const std::size_t index = std::strtoul(metrics.name.c_str() + std::strlen(kPassedRowsPrefix), nullptr, 10);
+      if (index < counts.size()) {
+        counts[index] += metrics.row[0].integer();
+      }
+    }
   }
   for (std::size_t i = 0; i < counts.size(); ++i) {
     if (!seen[i] && inputs[i].row_count > 0) {

@@ -616,7 +616,9 @@ Result<void> MicroBatchQuery::RunBatch() {
     operators::BatchRun run;
     run.batch_id = batch_id_;
     run.attempt_id = batch.attempt_id;
-    run.late_watermark_ms = late_watermark_ms_;
+    // With one stateful operator allowed, one watermark decides both
+    // (spark.sql.streaming.statefulOperator.allowMultiple).
+    run.late_watermark_ms = RulesOf(request_).allow_multiple ? late_watermark_ms_ : batch_watermark_ms_;
     run.watermark_ms = batch_watermark_ms_;
     run.timestamp_ms = batch_timestamp_ms_;
     run.engine = loan.engine.get();
