@@ -1,6 +1,7 @@
 #include "base/bytes.h"
 #include "base/failpoint.h"
 #include "connectors/delta/delta_sink_internal.h"
+#include "connectors/delta/upsert_internal.h"
 #include "delta/table_source.h"
 #include "tables/write.h"
 
@@ -45,11 +46,23 @@ class DeltaBatch final : public StagedBatch {
   const std::string log_folder_;
 };
 
+/// A batch that its run has committed already.
+class MergedBatch final : public StagedBatch {
+ public:
+  explicit MergedBatch(std::string log_folder) : log_folder_(std::move(log_folder)) {}
+  Result<CommitOutcome> Commit() override { return CommitOutcome::kCommitted; }
+  DurableRecords AfterCommit() override { return {{}, {log_folder_}}; }
+
+ private:
+  const std::string log_folder_;
+};
+
 class DeltaSink final : public Sink {
  public:
   DeltaSink(SinkSpec spec, SinkContext context, storage::Location location, std::string description,
-            std::shared_ptr<dl::LogRegistry> logs)
-      : spec_(std::move(spec)),
+            std::shared_ptr<dl::LogRegistry> logs, std::optional<UpsertOptions> upsert)
+      : upsert_(std::move(upsert)),
+        spec_(std::move(spec)),
         context_(std::move(context)),
         description_(std::move(description)),
         logs_(std::move(logs)),
@@ -61,6 +74,8 @@ class DeltaSink final : public Sink {
 
   std::string description() const override { return description_; }
   storage::ObjectStore* store() const override { return table_.location.store.get(); }
+  /// An upsert reads the table that it changes: it commits while it runs, so that a conflict can be computed anew.
+  bool run_is_effect() const override { return upsert_.has_value(); }
 
   Result<std::string> Identity() override {
     FLEUVE_ASSIGN(const dl::SnapshotPtr snapshot, Snapshot());
@@ -136,9 +151,9 @@ class DeltaSink final : public Sink {
     for (const auto& [name, value] : spec_.options) {
       const std::string key = AsciiLower(name);
       // Options of the stream itself, and those that have no effect on a stream (as in the reference).
-      if (key == "checkpointlocation" || key == "path" || key == "queryname" || key == "replacewhere" ||
-          key == "datachange" || key == "partitionoverwritemode" || key == "txnappid" || key == "txnversion" ||
-          (key == "overwriteschema" && !complete)) {
+      if (key == "checkpointlocation" || key == "path" || key == "queryname" || key == "upsertkeys" ||
+          key == "sequenceby" || key == "replacewhere" || key == "datachange" || key == "partitionoverwritemode" ||
+          key == "txnappid" || key == "txnversion" || (key == "overwriteschema" && !complete)) {
         continue;
       }
       spec.options[name] = value;
@@ -158,7 +173,24 @@ class DeltaSink final : public Sink {
         return std::unique_ptr<StagedBatch>(std::make_unique<HeldBatch>(log_folder));
       }
     }
-    FLEUVE_ASSIGN(auto write, tables::PrepareWrite(context, table_, batch.plan, spec));
+    plan::PlanPtr rows = batch.plan;
+    if (upsert_) {
+      FLEUVE_ASSIGN(rows, ReduceToKeys(*upsert_, batch));
+      FLEUVE_ASSIGN(const dl::SnapshotPtr snapshot, Snapshot());
+      if (snapshot) {
+        const std::string* merge = plan::FindOption(spec_.options, "mergeSchema");
+        const bool merge_schema = merge != nullptr && EqualsIgnoreAsciiCase(*merge, "true");
+        FLEUVE_ASSIGN(const bool merged, MergeByKeys(*upsert_, rows, context, table_, context_.query_id,
+                                                     batch.batch_id.value, merge_schema));
+        FLEUVE_TRY(Failpoint("delta_sink.merged"));
+        return merged ? std::unique_ptr<StagedBatch>(std::make_unique<MergedBatch>(log_folder))
+                      : std::make_unique<HeldBatch>(log_folder);
+      }
+      // The table is made by this batch: there is nothing to update yet.
+      context.observer = nullptr;
+      context.on_prepared = nullptr;
+    }
+    FLEUVE_ASSIGN(auto write, tables::PrepareWrite(context, table_, rows, spec));
     FLEUVE_TRY(Failpoint("delta_sink.files_written"));
     if (write->skipped()) {
       return std::unique_ptr<StagedBatch>(std::make_unique<HeldBatch>(log_folder));
@@ -199,6 +231,7 @@ class DeltaSink final : public Sink {
     return record.newest_batch == batch.value;
   }
 
+  const std::optional<UpsertOptions> upsert_;
   const SinkSpec spec_;
   const SinkContext context_;
   const std::string description_;
@@ -209,9 +242,12 @@ class DeltaSink final : public Sink {
 
 }  // namespace
 
-std::unique_ptr<Sink> MakeDeltaSink(const SinkSpec& spec, const SinkContext& context, const storage::Location& location,
-                                    std::string description, std::shared_ptr<dl::LogRegistry> logs) {
-  return std::make_unique<DeltaSink>(spec, context, location, std::move(description), std::move(logs));
+Result<std::unique_ptr<Sink>> MakeDeltaSink(const SinkSpec& spec, const SinkContext& context,
+                                            const storage::Location& location, std::string description,
+                                            std::shared_ptr<dl::LogRegistry> logs) {
+  FLEUVE_ASSIGN(auto upsert, ParseUpsertOptions(spec.options, spec.output_mode));
+  return std::unique_ptr<Sink>(
+      std::make_unique<DeltaSink>(spec, context, location, std::move(description), std::move(logs), std::move(upsert)));
 }
 
 }  // namespace fleuve::connectors::delta

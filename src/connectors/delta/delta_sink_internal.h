@@ -10,8 +10,9 @@
 
 namespace fleuve::connectors::delta {
 
-/// \param location  the table's folder; it need not exist.
-std::unique_ptr<Sink> MakeDeltaSink(const SinkSpec& spec, const SinkContext& context, const storage::Location& location,
-                                    std::string description, std::shared_ptr<fleuve::delta::LogRegistry> logs);
+/// \param location  the table's folder; it need not exist. FLEUVE_UPSERT_OPTIONS as `ParseUpsertOptions`.
+Result<std::unique_ptr<Sink>> MakeDeltaSink(const SinkSpec& spec, const SinkContext& context,
+                                            const storage::Location& location, std::string description,
+                                            std::shared_ptr<fleuve::delta::LogRegistry> logs);
 
 }  // namespace fleuve::connectors::delta

@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "connectors/delta/delta_sink_internal.h"
 #include "connectors/delta/delta_source_internal.h"
+#include "connectors/delta/upsert_internal.h"
 
 namespace fleuve::connectors::delta {
 
@@ -251,7 +252,8 @@ class DeltaSinkProvider final : public SinkProvider {
   explicit DeltaSinkProvider(std::shared_ptr<dl::LogRegistry> logs) : logs_(std::move(logs)) {}
 
   Result<void> CheckSpec(const SinkSpec& spec, const SinkContext&) override {
-    if (spec.output_mode != "append" && spec.output_mode != "complete") {
+    FLEUVE_ASSIGN(const auto upsert, ParseUpsertOptions(spec.options, spec.output_mode));
+    if (!upsert && spec.output_mode != "append" && spec.output_mode != "complete") {
       std::string mode = spec.output_mode;
       mode[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(mode[0])));
       return Error(ErrorKind::kInvalidArgument, "DELTA_UNSUPPORTED_OUTPUT_MODE",
