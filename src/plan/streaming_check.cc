@@ -264,11 +264,6 @@ Result<void> CheckServed(const LogicalPlan& node) {
   switch (node.kind) {
     case PlanKind::kTail:
       return Error::Unsupported("tail on a stream");
-    case PlanKind::kJoin:
-      if (IsStreamJoin(node)) {
-        return Error::Unsupported("a join of two streams");
-      }
-      return {};
     case PlanKind::kIntersect:
     case PlanKind::kExcept:
       return Error::Unsupported("INTERSECT and EXCEPT on a stream");
