@@ -4,6 +4,7 @@
 
 #include "columnar/ipc.h"
 #include "plan/analyzer_internal.h"
+#include "plan/event_time.h"
 #include "plan/char_padding.h"
 #include "plan/external.h"
 #include "plan/row_ids.h"
@@ -143,7 +144,7 @@ Result<PlanPtr> Analyzer::FromResolved(const ResolvedTable& table) {
   if (table.table != nullptr) {
     plan->kind = PlanKind::kTable;
     plan->table = table.table;
-    plan->output = AttributesOf(table.table->schema(), table.qualified_name);
+    plan->output = WithoutEventTime(AttributesOf(table.table->schema(), table.qualified_name));
     if (table.table->has_file_metadata()) {
       plan->output.push_back(MetadataAttribute(
           table.qualified_name, RowIdsOf(*table.table) != nullptr ? RowIdMetadataType() : MetadataColumnType()));
@@ -154,7 +155,7 @@ Result<PlanPtr> Analyzer::FromResolved(const ResolvedTable& table) {
     plan->kind = PlanKind::kStream;
     plan->stream = table.stream;
     plan->is_streaming = true;
-    plan->output = AttributesOf(table.stream->schema(), table.qualified_name);
+    plan->output = WithoutEventTime(AttributesOf(table.stream->schema(), table.qualified_name));
     if (table.stream->has_file_metadata()) {
       plan->output.push_back(MetadataAttribute(table.qualified_name));
     }

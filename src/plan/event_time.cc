@@ -93,6 +93,17 @@ std::vector<Attribute> WithWatermark(std::vector<Attribute> columns, AttributeId
   return columns;
 }
 
+std::vector<Attribute> WithoutEventTime(std::vector<Attribute> columns) {
+  for (Attribute& column : columns) {
+    for (const char* key : {kWatermarkDelayKey, kTimeWindowKey, kSessionWindowKey}) {
+      if (HasKey(column.metadata, key)) {
+        column.metadata = Without(column.metadata, key);
+      }
+    }
+  }
+  return columns;
+}
+
 std::vector<const LogicalPlan*> WatermarkNodes(const PlanPtr& plan) {
   std::vector<const LogicalPlan*> found;
   VisitPlan(plan, [&found](const LogicalPlan& node) {

@@ -29,6 +29,8 @@ Json EventTimeMetadata(const Expr& expr);
 bool CarriesWatermark(const ExprPtr& expr);
 /// The columns of a kWatermark node: `event_time` has the delay, and no other column has one.
 std::vector<Attribute> WithWatermark(std::vector<Attribute> columns, AttributeId event_time, std::int64_t delay_micros);
+/// The columns as a source gives them: what a query that wrote the table knew of its watermark says nothing here.
+std::vector<Attribute> WithoutEventTime(std::vector<Attribute> columns);
 /// The kWatermark nodes of a streaming plan, parents first, left to right: the order in which they are numbered.
 std::vector<const LogicalPlan*> WatermarkNodes(const PlanPtr& plan);
 
