@@ -97,7 +97,8 @@ class KafkaTest : public ::testing::Test {
   static std::vector<std::string> Texts(const std::vector<columnar::RecordBatch>& batches) {
     std::vector<std::string> out;
     for (const auto& batch : batches) {
-      for (const auto& row : *columnar::RowsFromBatch(batch)) {
+      const auto rows = *columnar::RowsFromBatch(batch);
+      for (const auto& row : rows) {
         out.push_back(std::to_string(row[3].integer()) + "/" + std::to_string(row[4].integer()) + "=" +
                       (row[1].is_null() ? "NULL" : row[1].text()));
       }
@@ -187,9 +188,8 @@ TEST_F(KafkaTest, WhatIsWrittenIsRead) {
   ASSERT_TRUE(rows.ok()) << rows.error().ToString();
   std::vector<Value::List> all;
   for (const auto& batch : (*rows)->batches) {
-    for (auto& row : *columnar::RowsFromBatch(batch)) {
-      all.push_back(row);
-    }
+    auto some = *columnar::RowsFromBatch(batch);
+    all.insert(all.end(), some.begin(), some.end());
   }
   ASSERT_EQ(all.size(), 3U);
   EXPECT_EQ(all[0][0], Value(""));
