@@ -84,8 +84,8 @@ class FakeResolver : public Resolver {
                         {"name", DataType::String(), true, {}},
                         {"s", DataType::Struct({{"x", DataType::Int(), true, {}}}), true, {}},
                         {"arr", DataType::Array(DataType::Int()), true, {}}}));
-  std::shared_ptr<FakeStream> stream =
-      std::make_shared<FakeStream>(DataType::Struct({{"k", DataType::String(), true, {}}}));
+  std::shared_ptr<FakeStream> stream = std::make_shared<FakeStream>(
+      DataType::Struct({{"k", DataType::String(), true, {}}, {"t", DataType::Timestamp(), true, {}}}));
 };
 
 spark::connect::Relation Parse(const std::string& text) {
@@ -253,6 +253,48 @@ TEST_F(AnalyzerTest, StreamsRefuseWhatSparkRefuses) {
             "STREAMING_OUTPUT_MODE.UNSUPPORTED_OPERATION");
   EXPECT_EQ(check("sort { input { " + stream + " } order { child { " + Attr("k") + " } } is_global: true }", "append"),
             "_LEGACY_ERROR_TEMP_3102");
+}
+
+TEST_F(AnalyzerTest, WatermarksFollowTheirColumn) {
+  const std::string stream = "read { named_table { unparsed_identifier: \"s\" } is_streaming: true }";
+  const auto marked = [](const std::string& input, const std::string& column) {
+    return "with_watermark { input { " + input + " } event_time: \"" + column + "\" delay_threshold: \"10 minutes\" }";
+  };
+  const auto check = [&](const std::string& text, const std::string& mode) {
+    const Result<PlanPtr> plan = Run(text);
+    EXPECT_TRUE(plan.ok()) << plan.error().ToString();
+    const Result<void> result = CheckStreaming(*plan, StreamingRules{.output_mode = mode});
+    const Result<void> batch = CheckStreamingBatch(*plan, StreamingRules{.output_mode = mode});
+    return !result.ok() ? result.error().condition() : !batch.ok() ? batch.error().condition() : std::string();
+  };
+  const std::string window = Fn("window", {Attr("t"), "literal { string: \"5 minutes\" }"});
+  const auto count_by = [&](const std::string& input, const std::string& key) {
+    return "aggregate { input { " + input + " } group_type: GROUP_TYPE_GROUPBY grouping_expressions { " + key +
+           " } aggregate_expressions { " + Fn("count", {Int(1)}) + " } }";
+  };
+  const std::string bad_mode = "STREAMING_OUTPUT_MODE.UNSUPPORTED_OPERATION";
+  EXPECT_EQ(check(count_by(stream, window), "append"), bad_mode);
+  EXPECT_EQ(check(count_by(marked(stream, "t"), window), "append"), "");
+  EXPECT_EQ(check(count_by(marked(stream, "t"), Attr("k")), "append"), bad_mode);
+  // Renamed columns keep it; computed ones do not.
+  const std::string renamed = Select(marked(stream, "t"), {As(Attr("t"), "u")});
+  EXPECT_EQ(check(count_by(renamed, Attr("u")), "append"), "");
+  const std::string computed =
+      Select(marked(stream, "t"), {As(Fn("date_trunc", {"literal { string: \"day\" }", Attr("t")}), "u")});
+  EXPECT_EQ(check(count_by(computed, Attr("u")), "append"), bad_mode);
+  // A window of windows carries it on.
+  const std::string first = Select(count_by(marked(stream, "t"), window), {Attr("window")});
+  const std::string second = Fn("window", {Attr("window"), "literal { string: \"1 hour\" }"});
+  EXPECT_EQ(check(count_by(first, second), "append"), "");
+  EXPECT_EQ(check(count_by(first, second), "update"), "_LEGACY_ERROR_TEMP_3102");
+  EXPECT_EQ(check(marked(marked(stream, "t"), "t"), "append"), "_LEGACY_ERROR_TEMP_3076");
+  const Result<PlanPtr> plan = Run(count_by(marked(stream, "t"), window));
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ((*plan)->output[0].metadata.Dump(), R"({"spark.watermarkDelayMs":600000,"spark.timeWindow":true})");
+  const std::string batch =
+      "with_watermark { input { range { start: 0 end: 1 step: 1 } } event_time: \"id\" "
+      "delay_threshold: \"1 hour\" }";
+  EXPECT_EQ(Schema(batch), "EVENT_TIME_IS_NOT_ON_TIMESTAMP_TYPE");
 }
 
 TEST(ExprTest, DeepTreesAreWalkedAndFreedWithoutRecursion) {

@@ -106,6 +106,28 @@ TEST(Grammar, EveryCommandMessageHasARule) {
   }
 }
 
+TEST(Relations, WatermarkClause) {
+  const auto clause_of = [](std::string_view text) {
+    auto statement = ParseStatement(text);
+    EXPECT_TRUE(statement.ok()) << statement.error().ToString();
+    const sc::Relation* relation = statement->query.get();
+    while (relation->has_project() || relation->has_subquery_alias()) {
+      relation = relation->has_project() ? &relation->project().input() : &relation->subquery_alias().input();
+    }
+    const auto extension = pb::Unpack<pb::RelationExtension>(relation->extension());
+    EXPECT_TRUE(extension.has_value());
+    return extension ? extension->watermark() : pb::WatermarkClause();
+  };
+  EXPECT_EQ(clause_of("SELECT * FROM STREAM t WATERMARK ts DELAY OF INTERVAL 10 MINUTES").delay(),
+            "600000000 microseconds");
+  const auto named =
+      clause_of("SELECT * FROM (SELECT 1) WATERMARK ts + INTERVAL 1 DAY AS u DELAY OF INTERVAL '1' MONTH AS v");
+  EXPECT_EQ(named.delay(), "1 months");
+  EXPECT_EQ(named.column().alias().name(0), "u");
+  EXPECT_EQ(ConditionOf("SELECT watermark.a FROM t watermark"), "parsed");
+  EXPECT_EQ(ConditionOf("SELECT * FROM t WATERMARK ts DELAY INTERVAL 1 DAY"), "PARSE_SYNTAX_ERROR");
+}
+
 TEST(Expressions, PrecedenceAndShapes) {
   EXPECT_EQ(Shape(Expression("a + b * -c DIV 2 || 'x'")), "concat(+(a div(*(b unary_minus(c)) 2)) 'x')");
   EXPECT_EQ(Shape(Expression("NOT a = 1 AND b <> 2 OR c")), "or(and(not(==(a 1)) not(==(b 2))) c)");
