@@ -198,6 +198,13 @@ Result<std::string> Check(const ConfigKey& key, const std::string& name, const s
       return known == "fleuve.durability" ? AsciiLower(value) : AsciiUpper(value);
     }
   }
+  if (name == "spark.sql.streaming.multipleWatermarkPolicy") {
+    const std::string policy = AsciiLower(TrimAscii(value));
+    if (policy != "min" && policy != "max") {
+      return Requirement(name, value, "Invalid value for '" + name + "'. Valid values are 'min' and 'max'");
+    }
+    return policy;
+  }
   if (name == "spark.sql.shuffle.partitions" && *ParseInteger(value) <= 0) {
     return Requirement(name, value, "The value of spark.sql.shuffle.partitions must be positive");
   }
