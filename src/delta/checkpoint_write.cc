@@ -343,6 +343,13 @@ Result<void> PutLastCheckpoint(const Snapshot& snapshot, const LogContext& conte
   return {};
 }
 
+/// Ten digits, as the names of parts have them.
+std::string PartNumber(std::size_t number) {
+  std::string text = std::to_string(number);
+  text.insert(0, 10 - text.size(), '0');
+  return text;
+}
+
 Json LastCheckpoint(std::int64_t version, std::int64_t size, std::int64_t bytes, std::int64_t adds) {
   Json last(Json::Object{});
   last.Set("version", Json(version));
@@ -401,11 +408,16 @@ Result<void> WriteCheckpoint(const Snapshot& snapshot, const LogContext& context
   const bool v2 = policy != nullptr && EqualsIgnoreAsciiCase(*policy, "v2");
   const auto adds = static_cast<std::int64_t>(files.size());
 
+  const std::size_t file_actions = files.size() + tombstones.size();
+  const auto part_rows = static_cast<std::size_t>(std::max<std::int64_t>(0, context.checkpoint_part_rows->load()));
+  const std::size_t parts = part_rows == 0 ? 1 : std::max<std::size_t>(1, (file_actions + part_rows - 1) / part_rows);
+
   if (!v2) {
     std::size_t at = 0;
-    const std::size_t total = 2 + transactions.size() + domains.size() + tombstones.size() + files.size();
+    std::size_t end = 0;
+    const std::size_t total = 2 + transactions.size() + domains.size() + file_actions;
     const auto next = [&](Value::List* row) {
-      if (at >= total) {
+      if (at >= end) {
         return false;
       }
       row->assign(6, Value());
@@ -427,18 +439,28 @@ Result<void> WriteCheckpoint(const Snapshot& snapshot, const LogContext& context
       }
       return true;
     };
-    FLEUVE_ASSIGN(
-        const std::int64_t bytes,
-        PutParquet(snapshot, context, folder + "/" + version + ".checkpoint.parquet", rows.ClassicSchema(), next));
-    return PutLastCheckpoint(snapshot, context,
-                             LastCheckpoint(snapshot.version(), static_cast<std::int64_t>(total), bytes, adds));
+    std::int64_t bytes = 0;
+    for (std::size_t part = 0; part < parts; ++part) {
+      end = total * (part + 1) / parts;
+      const std::string name = parts == 1
+                                   ? ".checkpoint.parquet"
+                                   : ".checkpoint." + PartNumber(part + 1) + "." + PartNumber(parts) + ".parquet";
+      FLEUVE_ASSIGN(const std::int64_t part_bytes,
+                    PutParquet(snapshot, context, folder + "/" + version + name, rows.ClassicSchema(), next));
+      bytes += part_bytes;
+    }
+    Json last = LastCheckpoint(snapshot.version(), static_cast<std::int64_t>(total), bytes, adds);
+    if (parts > 1) {
+      last.Set("parts", Json(static_cast<std::int64_t>(parts)));
+    }
+    return PutLastCheckpoint(snapshot, context, std::move(last));
   }
 
-  // v2: file actions in one sidecar, the rest in a JSON file on top.
-  const std::string sidecar_name = version + ".checkpoint.0000000001.0000000001." + NewUuid() + ".parquet";
+  // v2: file actions in sidecars, the rest in a JSON file on top.
   std::size_t at = 0;
+  std::size_t end = 0;
   const auto next = [&](Value::List* row) {
-    if (at >= files.size() + tombstones.size()) {
+    if (at >= end) {
       return false;
     }
     row->assign(2, Value());
@@ -450,12 +472,22 @@ Result<void> WriteCheckpoint(const Snapshot& snapshot, const LogContext& context
     }
     return true;
   };
-  FLEUVE_ASSIGN(const std::int64_t sidecar_bytes,
-                PutParquet(snapshot, context, folder + "/_sidecars/" + sidecar_name, rows.SidecarSchema(), next));
+  std::vector<SidecarFile> sidecars;
+  std::int64_t sidecar_bytes = 0;
+  for (std::size_t part = 0; part < parts; ++part) {
+    end = file_actions * (part + 1) / parts;
+    const std::string name =
+        version + ".checkpoint." + PartNumber(part + 1) + "." + PartNumber(parts) + "." + NewUuid() + ".parquet";
+    FLEUVE_ASSIGN(const std::int64_t bytes,
+                  PutParquet(snapshot, context, folder + "/_sidecars/" + name, rows.SidecarSchema(), next));
+    sidecars.push_back({name, bytes, context.clock->NowMillis()});
+    sidecar_bytes += bytes;
+  }
   std::string top;
   top += "{\"checkpointMetadata\":{\"version\":" + std::to_string(snapshot.version()) + ",\"tags\":{}}}\n";
-  const SidecarFile sidecar{sidecar_name, sidecar_bytes, context.clock->NowMillis()};
-  AppendJsonLine(top, sidecar);
+  for (const SidecarFile& sidecar : sidecars) {
+    AppendJsonLine(top, sidecar);
+  }
   AppendJsonLine(top, snapshot.protocol());
   AppendJsonLine(top, snapshot.metadata());
   for (const SetTransaction& t : transactions) {
@@ -481,7 +513,7 @@ Result<void> WriteCheckpoint(const Snapshot& snapshot, const LogContext& context
   Json v2_part(Json::Object{});
   v2_part.Set("path", Json(name));
   v2_part.Set("sizeInBytes", Json(static_cast<std::int64_t>(top.size())));
-  v2_part.Set("modificationTime", Json(sidecar.modification_time));
+  v2_part.Set("modificationTime", Json(sidecars.back().modification_time));
   Json::Array non_file;
   for (const std::string& line : Split(top, '\n')) {
     if (!line.empty() && !line.starts_with("{\"sidecar\"")) {
@@ -490,10 +522,12 @@ Result<void> WriteCheckpoint(const Snapshot& snapshot, const LogContext& context
     }
   }
   v2_part.Set("nonFileActions", Json(std::move(non_file)));
-  Json::Array sidecars;
-  FLEUVE_ASSIGN(Json sidecar_json, Json::Parse(ToJsonLine(sidecar)));
-  sidecars.push_back(sidecar_json["sidecar"]);
-  v2_part.Set("sidecarFiles", Json(std::move(sidecars)));
+  Json::Array sidecar_files;
+  for (const SidecarFile& sidecar : sidecars) {
+    FLEUVE_ASSIGN(Json json, Json::Parse(ToJsonLine(sidecar)));
+    sidecar_files.push_back(json["sidecar"]);
+  }
+  v2_part.Set("sidecarFiles", Json(std::move(sidecar_files)));
   last.Set("v2Checkpoint", std::move(v2_part));
   return PutLastCheckpoint(snapshot, context, std::move(last));
 }

@@ -8,12 +8,12 @@
 #include <unordered_map>
 
 #include "base/bytes.h"
+#include "delta/deletion_vector_internal.h"
 #include "delta/table_source.h"
 
 namespace fleuve::delta {
 namespace {
 
-constexpr std::uint32_t kMagic = 1681511377;
 constexpr std::string_view kZ85 =
     "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#";
 
@@ -33,31 +33,12 @@ std::uint32_t LittleEndian(std::string_view bytes) {
   return value;
 }
 
-std::uint32_t Crc32(std::string_view bytes) {
-  static const auto table = [] {
-    std::array<std::uint32_t, 256> t{};
-    for (std::uint32_t i = 0; i < 256; ++i) {
-      std::uint32_t c = i;
-      for (int k = 0; k < 8; ++k) {
-        c = (c & 1) != 0 ? 0xEDB88320U ^ (c >> 1) : c >> 1;
-      }
-      t[i] = c;
-    }
-    return t;
-  }();
-  std::uint32_t crc = 0xFFFFFFFFU;
-  for (const char byte : bytes) {
-    crc = table[(crc ^ static_cast<unsigned char>(byte)) & 0xFF] ^ (crc >> 8);
-  }
-  return crc ^ 0xFFFFFFFFU;
-}
-
 Error Corrupt(std::string condition, std::string message) {
   return Error(ErrorKind::kCorrupt, std::move(condition), std::move(message));
 }
 
 Result<std::shared_ptr<const RowSet>> Decode(std::string_view bytes, const std::string& where) {
-  if (bytes.size() < 12 || LittleEndian(bytes) != kMagic) {
+  if (bytes.size() < 12 || LittleEndian(bytes) != kVectorMagic) {
     return Corrupt("DELTA_DELETION_VECTOR_INVALID_ROW_INDEX",
                    "The deletion vector in " + where + " is not in the portable format.");
   }
@@ -118,6 +99,25 @@ Cache& VectorCache() {
 }
 
 }  // namespace
+
+std::uint32_t VectorChecksum(std::string_view bytes) {
+  static const auto table = [] {
+    std::array<std::uint32_t, 256> t{};
+    for (std::uint32_t i = 0; i < 256; ++i) {
+      std::uint32_t c = i;
+      for (int k = 0; k < 8; ++k) {
+        c = (c & 1) != 0 ? 0xEDB88320U ^ (c >> 1) : c >> 1;
+      }
+      t[i] = c;
+    }
+    return t;
+  }();
+  std::uint32_t crc = 0xFFFFFFFFU;
+  for (const char byte : bytes) {
+    crc = table[(crc ^ static_cast<unsigned char>(byte)) & 0xFF] ^ (crc >> 8);
+  }
+  return crc ^ 0xFFFFFFFFU;
+}
 
 std::int64_t RowSet::Keep(std::int64_t start, std::int64_t count, std::uint32_t* kept) const {
   auto gone = std::lower_bound(rows_.begin(), rows_.end(), static_cast<std::uint64_t>(start));
@@ -216,7 +216,7 @@ Result<std::shared_ptr<const RowSet>> LoadDeletionVector(const DeletionVectorDes
       }
       const std::string_view body =
           std::string_view(bytes).substr(4, static_cast<std::size_t>(descriptor.size_in_bytes));
-      if (Crc32(body) != BigEndian(std::string_view(bytes).substr(4 + body.size(), 4))) {
+      if (VectorChecksum(body) != BigEndian(std::string_view(bytes).substr(4 + body.size(), 4))) {
         return Corrupt("DELTA_DELETION_VECTOR_CHECKSUM_MISMATCH",
                        "The deletion vector in " + path + " does not match its checksum.");
       }

@@ -33,6 +33,18 @@ Result<std::shared_ptr<const RowSet>> LoadDeletionVector(const DeletionVectorDes
 /// Absolute path of a vector's file below `table`; empty for inline ones.
 Result<std::string> DeletionVectorPath(const DeletionVectorDescriptor& descriptor, const storage::Location& table);
 
+/// Vectors of one commit, in one new file.
+struct WrittenDeletionVectors {
+  /// One per vector, in order.
+  std::vector<DeletionVectorDescriptor> descriptors;
+  /// Absolute path of the file; not synced.
+  std::string file;
+};
+/// Writes vectors into the table's folder. \param vectors  row numbers, ascending, each without duplicates and not
+/// empty.
+Result<WrittenDeletionVectors> WriteDeletionVectors(const std::vector<std::vector<std::uint64_t>>& vectors,
+                                                    const storage::Location& table);
+
 std::string Z85Encode(std::string_view bytes);
 Result<std::string> Z85Decode(std::string_view text);
 

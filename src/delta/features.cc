@@ -31,7 +31,7 @@ constexpr Feature kFeatures[] = {
     {"changeDataFeed", false, 0, 4},
     {"generatedColumns", false, 0, 4},
     {"columnMapping", true, 2, 5},
-    {"identityColumns", false, 0, 6, true, false},
+    {"identityColumns", false, 0, 6},
     {"timestampNtz", true},
     {"deletionVectors", true},
     {"domainMetadata", false},
@@ -42,7 +42,7 @@ constexpr Feature kFeatures[] = {
     {"typeWidening", true},
     {"typeWidening-preview", true},
     {"clustering", false, 0, 0, true, true, "domainMetadata"},
-    {"rowTracking", false, 0, 0, true, false, "domainMetadata"},
+    {"rowTracking", false, 0, 0, true, true, "domainMetadata"},
     {"icebergCompatV1", false, 0, 0, true, false, "columnMapping"},
     {"icebergCompatV2", false, 0, 0, true, false, "columnMapping"},
     {"checkpointProtection", false},
@@ -224,7 +224,13 @@ Result<Protocol> WithFeature(const Protocol& protocol, std::string_view feature)
     return UnsupportedFeatures("DELTA_UNSUPPORTED_FEATURES_FOR_WRITE", "", {std::string(f->name)}, "write");
   }
   if (!f->needs.empty()) {
+    const bool begins_list = !p.writer_features;
     FLEUVE_ASSIGN(p, WithFeature(p, f->needs));
+    if (begins_list && p.writer_features && !f->reader) {
+      // The reference lists a new table's features before those that its old versions implied.
+      p.writer_features->insert(p.writer_features->begin() + 1, std::string(f->name));
+      return p;
+    }
   }
   // A legacy feature on a legacy table raises the versions where nothing else would be gained by that.
   if (!p.writer_features && f->writer_version > 0) {
@@ -267,6 +273,49 @@ Result<Protocol> WithFeature(const Protocol& protocol, std::string_view feature)
       }
       p.min_reader_version = 3;
       p.reader_features->push_back(std::string(f->name));
+    }
+  }
+  return p;
+}
+
+std::string_view FeatureName(std::string_view name) {
+  const Feature* f = FindFeature(name);
+  return f == nullptr ? std::string_view() : f->name;
+}
+
+Result<Protocol> WithoutFeature(const Protocol& protocol, std::string_view feature) {
+  Protocol p = protocol;
+  for (const Feature& f : kFeatures) {
+    if (f.needs == feature && HasFeature(protocol, f.name)) {
+      return Error(ErrorKind::kUnsupported, "DELTA_FEATURE_DROP_DEPENDENT_FEATURE",
+                   "Cannot drop the feature " + std::string(feature) + ": " + std::string(f.name) + " depends on it.")
+          .With("feature", std::string(feature))
+          .With("dependentFeatures", std::string(f.name));
+    }
+  }
+  if (!p.writer_features) {
+    p.writer_features = FeaturesOf(protocol);
+    p.min_writer_version = 7;
+  }
+  std::erase(*p.writer_features, feature);
+  if (p.reader_features) {
+    std::erase(*p.reader_features, feature);
+    if (p.reader_features->empty()) {
+      p.reader_features.reset();
+      p.min_reader_version = 1;
+    } else if (*p.reader_features == std::vector<std::string>{"columnMapping"}) {
+      p.reader_features.reset();
+      p.min_reader_version = 2;
+    }
+  } else if (feature == "columnMapping") {
+    p.min_reader_version = 1;
+  }
+  std::vector<std::string> left = *p.writer_features;
+  std::sort(left.begin(), left.end());
+  for (int writer = 1; writer <= 6 && !p.reader_features; ++writer) {
+    const Protocol legacy{p.min_reader_version, writer, std::nullopt, std::nullopt};
+    if (FeaturesOf(legacy) == left) {
+      return legacy;
     }
   }
   return p;

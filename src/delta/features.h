@@ -26,6 +26,11 @@ std::vector<std::string> FeaturesOf(const Protocol& protocol);
 /// features are raised by version where the table is still without a feature list. kInvalidArgument
 /// DELTA_UNSUPPORTED_FEATURES_IN_CONFIG for unknown names.
 Result<Protocol> WithFeature(const Protocol& protocol, std::string_view feature);
+/// The feature's name as the protocol spells it; empty for unknown ones.
+std::string_view FeatureName(std::string_view name);
+/// The protocol without a feature: what old versions imply is listed, and a list that an old version says goes back to
+/// that version. The caller has seen to it that the table no longer uses it.
+Result<Protocol> WithoutFeature(const Protocol& protocol, std::string_view feature);
 /// Features that a table of this metadata needs (schema types, properties, constraints, defaults, ...), by Spark's
 /// rules.
 Result<std::vector<std::string>> FeaturesNeeded(const Metadata& metadata, const types::Schema& schema);

@@ -3,6 +3,7 @@
 /// \file
 /// One table's log: opening, the latest snapshot kept up to date commit by commit, older versions, single commits.
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -34,6 +35,8 @@ struct LogContext {
   std::shared_ptr<ParquetWriter> parquet_writer;  ///< null: no checkpoints are written
   Clock* clock = Clock::System();
   Durability durability = Durability::kStrict;
+  /// File actions in one part of a checkpoint; 0 = one part whatever the size. May change while logs are in use.
+  std::shared_ptr<std::atomic<std::int64_t>> checkpoint_part_rows = std::make_shared<std::atomic<std::int64_t>>(0);
 };
 
 /// One commit.

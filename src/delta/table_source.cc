@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "delta/deletion_vector.h"
+#include "delta/row_tracking_scan.h"
 #include "delta/skipping.h"
 #include "delta/snapshot_build.h"
 
@@ -398,6 +399,21 @@ DeltaTable::DeltaTable(SnapshotPtr snapshot, std::string name)
 
 Result<std::shared_ptr<const plan::FileScan>> DeltaTable::PlanScan(const std::vector<plan::ExprPtr>& filters,
                                                                    const std::vector<plan::Attribute>& columns) const {
+  return Plan(filters, columns, false);
+}
+
+bool DeltaTable::has_row_ids() const {
+  return TracksRows(snapshot_->metadata()) && MaterializedRowIdsOf(snapshot_->metadata()).has_value();
+}
+
+Result<std::shared_ptr<const plan::FileScan>> DeltaTable::PlanRowIdScan(
+    const std::vector<plan::ExprPtr>& filters, const std::vector<plan::Attribute>& columns) const {
+  return Plan(filters, columns, true);
+}
+
+Result<std::shared_ptr<const plan::FileScan>> DeltaTable::Plan(const std::vector<plan::ExprPtr>& filters,
+                                                               const std::vector<plan::Attribute>& columns,
+                                                               bool row_ids) const {
   if (schema_.fields().empty()) {
     return Error(ErrorKind::kInvalidArgument, "DELTA_READ_TABLE_WITHOUT_COLUMNS",
                  "You are trying to read the Delta table " + name_ + " that does not have any columns.")
@@ -406,9 +422,19 @@ Result<std::shared_ptr<const plan::FileScan>> DeltaTable::PlanScan(const std::ve
   }
   FLEUVE_ASSIGN(plan::FileScan scan, MakeScan(snapshot_->metadata()));
   FLEUVE_ASSIGN(const std::vector<AddFile> files, snapshot_->Files(filters, columns));
+  if (row_ids) {
+    AddRowIdColumns(*MaterializedRowIdsOf(snapshot_->metadata()), &scan);
+    scan.constants_schema = DataType::Struct(
+        {{"__base_row_id", DataType::Long(), true, Json()}, {"__base_version", DataType::Long(), true, Json()}});
+    scan.with_row_index = true;
+  }
   scan.files.reserve(files.size());
   for (const AddFile& file : files) {
     FLEUVE_ASSIGN(plan::ScanFile scan_file, MakeScanFile(scan, snapshot_->metadata(), file, snapshot_->location()));
+    if (row_ids) {
+      scan_file.constants = {file.base_row_id ? Value(*file.base_row_id) : Value(),
+                             file.default_row_commit_version ? Value(*file.default_row_commit_version) : Value()};
+    }
     scan.files.push_back(std::move(scan_file));
   }
   return std::make_shared<const plan::FileScan>(std::move(scan));

@@ -13,12 +13,13 @@
 #include "delta/actions.h"
 #include "delta/log.h"
 #include "delta/snapshot.h"
+#include "plan/row_ids.h"
 #include "plan/scan.h"
 
 namespace fleuve::delta {
 
 /// A snapshot as a table of a batch plan. `PlanScan` leaves out files by partition values and statistics.
-class DeltaTable final : public plan::TableSource {
+class DeltaTable final : public plan::TableSource, public plan::RowIdSource {
  public:
   /// \param name  as EXPLAIN and errors name it: `spark_catalog.default.t`, delta.`/path`.
   DeltaTable(SnapshotPtr snapshot, std::string name);
@@ -28,9 +29,15 @@ class DeltaTable final : public plan::TableSource {
   std::string provider() const override { return "delta"; }
   Result<std::shared_ptr<const plan::FileScan>> PlanScan(const std::vector<plan::ExprPtr>& filters,
                                                          const std::vector<plan::Attribute>& columns) const override;
+  bool has_row_ids() const override;
+  Result<std::shared_ptr<const plan::FileScan>> PlanRowIdScan(
+      const std::vector<plan::ExprPtr>& filters, const std::vector<plan::Attribute>& columns) const override;
   const SnapshotPtr& snapshot() const { return snapshot_; }
 
  private:
+  Result<std::shared_ptr<const plan::FileScan>> Plan(const std::vector<plan::ExprPtr>& filters,
+                                                     const std::vector<plan::Attribute>& columns, bool row_ids) const;
+
   SnapshotPtr snapshot_;
   std::string name_;
   types::Schema schema_;

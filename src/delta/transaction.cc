@@ -9,6 +9,7 @@
 #include "base/failpoint.h"
 #include "base/ids.h"
 #include "base/log.h"
+#include "delta/row_tracking.h"
 #include "delta/skipping.h"
 #include "delta/snapshot_build.h"
 
@@ -55,6 +56,7 @@ void Transaction::ReadFiles(const std::vector<AddFile>& files, std::vector<plan:
 }
 
 Result<void> Transaction::UpdateMetadata(Metadata metadata) {
+  NameMaterializedRowIds(&metadata);
   FLEUVE_ASSIGN(const auto shape, MakeShape(metadata));
   const Protocol* current = new_protocol_ ? &*new_protocol_ : (snapshot_ ? &snapshot_->protocol() : nullptr);
   FLEUVE_ASSIGN(Protocol protocol, ProtocolFor(current, metadata, shape->schema));
@@ -133,6 +135,9 @@ CommitInfo Transaction::MakeInfo(std::int64_t version) {
   info.is_blind_append = operation_.is_blind_append.value_or(only_adds && read_nothing);
   info.operation_metrics = operation_.metrics;
   info.user_metadata = operation_.user_metadata;
+  if (!operation_.tags.empty()) {
+    info.tags = operation_.tags;
+  }
   info.engine_info = EngineInfo();
   info.txn_id = operation_.txn_id;
   info.fleuve = operation_.fleuve;
@@ -149,7 +154,13 @@ Result<void> Transaction::Write(std::int64_t version) {
   if (new_protocol_) {
     lines_.emplace_back(*new_protocol_);
   }
-  lines_.insert(lines_.end(), actions_.begin(), actions_.end());
+  if (AssignsRowIds(protocol(), metadata())) {
+    std::vector<Action> actions = actions_;
+    FLEUVE_TRY(AssignRowIds(&actions, std::max(RowIdHighWaterMark(snapshot_.get()), winner_row_id_), version));
+    lines_.insert(lines_.end(), std::make_move_iterator(actions.begin()), std::make_move_iterator(actions.end()));
+  } else {
+    lines_.insert(lines_.end(), actions_.begin(), actions_.end());
+  }
   std::string text;
   for (const Action& line : lines_) {
     AppendJsonLine(text, line);
@@ -185,7 +196,7 @@ Result<StagedCommit> Transaction::Stage(std::vector<Action> actions, Operation o
   return *staged_;
 }
 
-Result<void> Transaction::CheckConflict(const fleuve::delta::Commit& winner) const {
+Result<void> Transaction::CheckConflict(const fleuve::delta::Commit& winner) {
   if (snapshot_ == nullptr) {
     return Conflict("DELTA_PROTOCOL_CHANGED", "Another commit has created the table", winner);
   }
@@ -248,6 +259,8 @@ Result<void> Transaction::CheckConflict(const fleuve::delta::Commit& winner) con
         return Conflict("DELTA_CONCURRENT_TRANSACTION", "Another run of the same application has written to the table",
                         winner);
       }
+    } else if (const auto mark = RowIdHighWaterMark(action)) {
+      winner_row_id_ = std::max(winner_row_id_, *mark);  // our row ids are given out anew behind it
     } else if (const auto* domain = std::get_if<DomainMetadata>(&action)) {
       for (const Action& own : actions_) {
         if (const auto* ours = std::get_if<DomainMetadata>(&own); ours != nullptr && ours->domain == domain->domain) {
@@ -283,7 +296,7 @@ Result<CommitResult> Transaction::CommitStaged(bool sync) {
     return Error::Internal("no commit is staged");
   }
   auto& store = *log_->location().store;
-  const bool times = InCommitTimesEnabled(metadata());
+  const bool depends_on_version = InCommitTimesEnabled(metadata()) || AssignsRowIds(protocol(), metadata());
   std::int64_t version = staged_->version;
   int transient = 0;
   while (true) {
@@ -319,8 +332,9 @@ Result<CommitResult> Transaction::CommitStaged(bool sync) {
     if (linked.error().kind() == ErrorKind::kAlreadyExists && !moved) {
       return Error::Internal("version " + std::to_string(version) + " exists and cannot be read");
     }
-    // In-commit times must rise, and the staged file may be gone after a lost answer: write it anew, same bytes else.
-    if ((moved && times) || linked.error().kind() != ErrorKind::kAlreadyExists) {
+    // In-commit times must rise, row ids follow the winner's, and the staged file may be gone after a lost answer:
+    // write it anew, same bytes else.
+    if ((moved && depends_on_version) || linked.error().kind() != ErrorKind::kAlreadyExists) {
       if (linked.error().kind() != ErrorKind::kAlreadyExists && ++transient > 10) {
         return linked.error();
       }

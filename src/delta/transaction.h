@@ -23,6 +23,8 @@ struct Operation {
   Json parameters{Json::Object{}};
   StringMap metrics{};
   std::optional<std::string> user_metadata{};
+  /// `commitInfo.tags`; none where empty.
+  StringMap tags{};
   /// Attempt id (`commitInfo.txnId`); empty = a new one.
   std::string txn_id{};
   /// `commitInfo.fleuve`; null = none.
@@ -98,7 +100,7 @@ class Transaction {
     std::int64_t version = 0;
   };
   Result<Race> Settle(std::int64_t version);
-  Result<void> CheckConflict(const fleuve::delta::Commit& winner) const;
+  Result<void> CheckConflict(const fleuve::delta::Commit& winner);
   Result<void> CheckActions(const std::vector<Action>& actions) const;
   Result<void> Write(std::int64_t version);
   CommitInfo MakeInfo(std::int64_t version);
@@ -123,6 +125,8 @@ class Transaction {
   std::vector<Action> lines_;
   std::optional<StagedCommit> staged_;
   std::int64_t winner_timestamp_ = 0;
+  /// Highest row id that winners of lost races gave out.
+  std::int64_t winner_row_id_ = -1;
 };
 
 }  // namespace fleuve::delta

@@ -243,15 +243,14 @@ std::vector<ColumnStatistics> StatisticsCollector::Take() {
   std::vector<ColumnStatistics> all;
   for (auto& leaf : leaves_) {
     auto& result = leaf->result;
-    if (leaf->bounds && leaf->seen) {
+    const bool only_nan = leaf->nan && !leaf->seen;
+    if (leaf->bounds && (leaf->seen || only_nan)) {
       switch (result.type.kind()) {
         case TypeKind::kFloat:
         case TypeKind::kDouble:
-          result.min = types::Value(leaf->min_real);
           // NaN is the largest value of all.
-          if (!leaf->nan) {
-            result.max = types::Value(leaf->max_real);
-          }
+          result.min = types::Value(only_nan ? std::nan("") : leaf->min_real);
+          result.max = types::Value(leaf->nan ? std::nan("") : leaf->max_real);
           break;
         case TypeKind::kDecimal:
           result.min = types::Value(leaf->min_number);

@@ -4,8 +4,8 @@
 
 #include "columnar/ipc.h"
 #include "plan/analyzer_internal.h"
-#include "plan/event_time.h"
 #include "plan/char_padding.h"
+#include "plan/event_time.h"
 #include "plan/external.h"
 #include "plan/row_ids.h"
 
@@ -422,7 +422,21 @@ Result<PlanPtr> Analyzer::TimeTravel(const fleuve::pb::TimeTravel& travel) {
     FLEUVE_ASSIGN(ExprPtr timestamp, Expression(travel.timestamp(), Scope()));
     FLEUVE_ASSIGN(std::optional<types::Value> value, ConstantValue(timestamp));
     if (!value) {
-      return Error::Unsupported("time travel to a timestamp that is computed (" + timestamp->display + ")");
+      if (!timestamp->deterministic ||
+          AnyExpr(timestamp, [](const Expr& e) { return e.kind == ExprKind::kSubquery; })) {
+        return Error(ErrorKind::kInvalidArgument,
+                     timestamp->deterministic ? "INVALID_TIME_TRAVEL_TIMESTAMP_EXPR.UNEVALUABLE"
+                                              : "INVALID_TIME_TRAVEL_TIMESTAMP_EXPR.NON_DETERMINISTIC",
+                     "The time travel timestamp expression " + timestamp->display + " is invalid.");
+      }
+      auto one = std::make_shared<LogicalPlan>();
+      one->kind = PlanKind::kOneRow;
+      Attribute attribute;
+      attribute.id = NewAttributeId();
+      attribute.name = "timestamp";
+      attribute.type = timestamp->type;
+      FLEUVE_ASSIGN(const auto rows, resolver_.RunQuery(MakeProject(one, {timestamp}, {attribute})));
+      value = rows.at(0).at(0);
     }
     if (value->is_null()) {
       return Error(ErrorKind::kInvalidArgument, "INVALID_TIME_TRAVEL_TIMESTAMP_EXPR.INPUT",

@@ -303,7 +303,8 @@ Result<RowsResult> Executor::AlterTable(const pb::AlterTable& alter, SessionReso
     case pb::AlterTable::kAlterColumn: {
       for (const auto& change : alter.alter_column().changes()) {
         if (change.sync_identity()) {
-          return Error::Unsupported("ALTER COLUMN ... SYNC IDENTITY");
+          FLEUVE_TRY(tables::SyncIdentity(context, table, PartsOf(change.column())));
+          continue;
         }
         if (change.has_new_name() && !EqualsIgnoreAsciiCase(change.new_name(), PartsOf(change.column()).back())) {
           return Error(ErrorKind::kUnsupported, "OPERATION_REQUIRES_VERSION", "CHANGE COLUMN cannot rename a column.")
@@ -382,7 +383,9 @@ Result<RowsResult> Executor::AlterTable(const pb::AlterTable& alter, SessionReso
     case pb::AlterTable::kColumnsClause:
       return Error::Unsupported("ALTER TABLE ... CLUSTER BY");
     case pb::AlterTable::kDropFeature:
-      return Error::Unsupported("ALTER TABLE ... DROP FEATURE");
+      FLEUVE_TRY(
+          tables::DropFeature(context, table, alter.drop_feature().feature(), alter.drop_feature().truncate_history()));
+      return Nothing();
     case pb::AlterTable::kPartitionChange:
       return Error::Unsupported("ALTER TABLE ... PARTITION");
     case pb::AlterTable::kUnsupported:

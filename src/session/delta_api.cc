@@ -86,6 +86,12 @@ Result<plan::ExprPtr> OfMerge(Result<plan::ExprPtr> result) {
   return result;
 }
 
+void AddPart(const std::vector<std::string>& parts, pb::Name* name) {
+  for (const std::string& part : parts) {
+    name->add_parts(part);
+  }
+}
+
 /// What the relations of the API do; they work when they are analyzed, as in the reference.
 class DeltaApi {
  public:
@@ -146,11 +152,16 @@ class DeltaApi {
         return Rows(tables::Optimize(context_, ref_, spec));
       }
       case ::delta::connect::DeltaRelation::kConvertToDelta:
-        return Error::Unsupported("DeltaTable.convertToDelta");
+        return Convert(relation.convert_to_delta());
       case ::delta::connect::DeltaRelation::RELATION_TYPE_NOT_SET:
         break;
     }
     return Error::Unsupported("a Delta relation of an unknown kind");
+  }
+
+  /// The name parts under which the resolver finds a table.
+  static Result<std::vector<std::string>> PartsOf(const ::delta::connect::DeltaTable& table) {
+    return PartsOfTable(table);
   }
 
   /// Finds a table and readies what commands on it need.
@@ -175,6 +186,32 @@ class DeltaApi {
   const tables::TableRef& ref() const { return ref_; }
 
  private:
+  /// Converts and gives the new table, as `DeltaTable.convertToDelta` shows it: its name.
+  Result<plan::PlanPtr> Convert(const ::delta::connect::ConvertToDelta& convert) {
+    FLEUVE_ASSIGN(const auto parts, sql::ParseMultipartName(convert.identifier()));
+    types::Schema partitions = types::DataType::Struct({});
+    if (convert.has_partition_schema_string()) {
+      FLEUVE_ASSIGN(partitions, types::DataType::FromDdl(convert.partition_schema_string()));
+    } else if (convert.has_partition_schema_struct()) {
+      FLEUVE_ASSIGN(partitions, plan::TypeFromProto(convert.partition_schema_struct()));
+    }
+    pb::Command command;
+    AddPart(parts, command.mutable_convert_to_delta()->mutable_table());
+    for (const types::StructField& field : partitions.fields()) {
+      auto* column = command.mutable_convert_to_delta()->add_partition_columns();
+      column->add_name(field.name);
+      column->set_type(field.type.Sql());
+    }
+    Executor executor(state_, nullptr);
+    FLEUVE_TRY(executor.RunStatement(command, resolver_));
+    FLEUVE_ASSIGN(const TableTarget target, resolver_.Target(parts, true));
+    const std::string name =
+        target.is_path ? "delta.`" + target.location.path + "`" : target.database + "." + target.name;
+    return Rows(
+        tables::RowsResult{types::DataType::Struct({{"table_identifier", types::DataType::String(), true, Json()}}),
+                           {{types::Value(name)}}});
+  }
+
   Result<plan::PlanPtr> Leaf(const std::vector<std::string>& parts, const std::optional<std::string>& alias) {
     auto resolved = resolver_.ResolveTable(parts, {}, false);
     if (!resolved.ok() && parts.size() == 2 && parts[0] == "delta" &&
@@ -301,12 +338,6 @@ class DeltaApi {
   tables::TableRef ref_;
 };
 
-void AddPart(const std::vector<std::string>& parts, pb::Name* name) {
-  for (const std::string& part : parts) {
-    name->add_parts(part);
-  }
-}
-
 Result<pb::CreateTable> ToCreateTable(const ::delta::connect::CreateDeltaTable& create) {
   pb::CreateTable out;
   using Create = ::delta::connect::CreateDeltaTable;
@@ -412,12 +443,45 @@ Result<bool> Executor::DeltaCommand(const google::protobuf::Any& extension) {
       FLEUVE_TRY(CreateTable(create, resolver));
       return true;
     }
-    case ::delta::connect::DeltaCommand::kCloneTable:
-      return Error::Unsupported("DeltaTable.clone");
+    case ::delta::connect::DeltaCommand::kCloneTable: {
+      const auto& clone = command->clone_table();
+      if (!clone.is_shallow()) {
+        return Error::Unsupported("deep clones of tables");
+      }
+      FLEUVE_ASSIGN(const auto parts, api.PartsOf(clone.table()));
+      plan::Options when;
+      if (clone.has_version()) {
+        when["versionAsOf"] = std::to_string(clone.version());
+      } else if (clone.has_timestamp()) {
+        when["timestampAsOf"] = clone.timestamp();
+      }
+      FLEUVE_ASSIGN(const plan::ResolvedTable source, resolver.ResolveTable(parts, when, false));
+      if (source.table == nullptr) {
+        return Error(ErrorKind::kInvalidArgument, "DELTA_TABLE_ONLY_OPERATION", "Only Delta tables can be cloned.");
+      }
+      CloneTarget target;
+      const bool is_path = clone.target().starts_with("/") || clone.target().find(":/") != std::string::npos;
+      if (is_path) {
+        target.parts = {"delta", clone.target()};
+      } else {
+        FLEUVE_ASSIGN(target.parts, sql::ParseMultipartName(clone.target()));
+      }
+      target.replace = clone.replace();
+      target.or_create = true;
+      target.properties = plan::Options(clone.properties().begin(), clone.properties().end());
+      FLEUVE_TRY(Clone(LeafOf(source.table, {}), target, resolver));
+      return true;
+    }
     case ::delta::connect::DeltaCommand::kGenerate:
-      return Error::Unsupported("DeltaTable.generate");
-    case ::delta::connect::DeltaCommand::kDropFeatureSupport:
-      return Error::Unsupported("DeltaTable.dropFeatureSupport");
+      FLEUVE_TRY(api.Open(command->generate().table()));
+      FLEUVE_TRY(tables::GenerateManifest(api.context(), api.ref(), command->generate().mode()));
+      return true;
+    case ::delta::connect::DeltaCommand::kDropFeatureSupport: {
+      const auto& drop = command->drop_feature_support();
+      FLEUVE_TRY(api.Open(drop.table()));
+      FLEUVE_TRY(tables::DropFeature(api.context(), api.ref(), drop.feature_name(), drop.truncate_history()));
+      return true;
+    }
     case ::delta::connect::DeltaCommand::COMMAND_TYPE_NOT_SET:
       break;
   }

@@ -4,6 +4,7 @@
 #include "columnar/ipc.h"
 #include "connectors/autoloader/auto_loader.h"
 #include "connectors/files/file_table.h"
+#include "connectors/kafka/kafka.h"
 #include "connectors/sink.h"
 #include "plan/analyzer.h"
 #include "session/resolver_internal.h"
@@ -53,11 +54,12 @@ Result<delta::TimeTravel> TravelOf(const Options& options, const std::string& zo
   return when;
 }
 
-/// All rows of an analyzed plan.
+/// All rows of an analyzed plan. \param token  may be null.
 Result<std::vector<types::Value::List>> AllRows(engine::Engine& engine, const plan::PlanPtr& plan,
-                                                const plan::AnalysisConfig& config) {
+                                                const plan::AnalysisConfig& config, const CancellationTokenPtr& token) {
   FLEUVE_ASSIGN(const plan::PlanPtr prepared, plan::Prepare(plan, config));
   engine::ExecuteOptions options;
+  options.token = token;
   options.session_zone = config.session_zone;
   FLEUVE_ASSIGN(auto reader, engine.Execute(prepared, options));
   std::vector<types::Value::List> rows;
@@ -72,26 +74,32 @@ Result<std::vector<types::Value::List>> AllRows(engine::Engine& engine, const pl
 }
 
 /// Cuts `@v12` or `@yyyyMMddHHmmssSSS` off a table path and turns it into options.
-void SplitPathVersion(std::string* path, Options* options) {
+Result<void> SplitPathVersion(std::string* path, Options* options) {
   const std::size_t at = path->rfind('@');
-  if (at == std::string::npos || plan::FindOption(*options, "versionAsOf") != nullptr ||
-      plan::FindOption(*options, "timestampAsOf") != nullptr) {
-    return;
+  if (at == std::string::npos) {
+    return {};
   }
   const std::string suffix = path->substr(at + 1);
   const bool version =
       suffix.size() > 1 && suffix[0] == 'v' && suffix.find_first_not_of("0123456789", 1) == std::string::npos;
   const bool time = suffix.size() == 17 && suffix.find_first_not_of("0123456789") == std::string::npos;
+  if (!version && !time) {
+    return {};
+  }
+  if (plan::FindOption(*options, "versionAsOf") != nullptr || plan::FindOption(*options, "timestampAsOf") != nullptr) {
+    return Error(ErrorKind::kInvalidArgument, "DELTA_UNSUPPORTED_TIME_TRAVEL_MULTIPLE_FORMATS",
+                 "Cannot specify time travel in multiple formats: the path " + *path +
+                     " says a version, and so do the options.");
+  }
   if (version) {
     (*options)["versionAsOf"] = suffix.substr(1);
-  } else if (time) {
+  } else {
     (*options)["timestampAsOf"] = suffix.substr(0, 4) + "-" + suffix.substr(4, 2) + "-" + suffix.substr(6, 2) + " " +
                                   suffix.substr(8, 2) + ":" + suffix.substr(10, 2) + ":" + suffix.substr(12, 2) + "." +
                                   suffix.substr(14, 3);
-  } else {
-    return;
   }
   path->resize(at);
+  return {};
 }
 
 Error SourceNotFound(const std::string& format) {
@@ -297,7 +305,7 @@ Result<ResolvedTable> SessionResolver::OpenStream(const std::string& format, con
       return Error(ErrorKind::kUnsupported, "", "Data source " + format + " does not support streamed reading")
           .Family(ErrorFamily::kUnsupportedOperation);
     }
-    if (request.format == "kafka" || request.format == "socket" || request.format == "kinesis") {
+    if (request.format == "socket" || request.format == "kinesis") {
       return Error::Unsupported("the streaming source " + format);
     }
     return SourceNotFound(format);
@@ -446,7 +454,7 @@ Result<ResolvedTable> SessionResolver::ResolveTable(const std::vector<std::strin
     if (target.provider == "delta") {
       Options all = options;
       std::string path = parts[1];
-      SplitPathVersion(&path, &all);
+      FLEUVE_TRY(SplitPathVersion(&path, &all));
       if (is_streaming) {
         return OpenStream("delta", std::nullopt, all, {path}, {});
       }
@@ -554,7 +562,7 @@ Result<ResolvedTable> SessionResolver::ResolveDataSource(const std::string& form
     }
     Options rest = options;
     std::string path = all_paths[0];
-    SplitPathVersion(&path, &rest);
+    FLEUVE_TRY(SplitPathVersion(&path, &rest));
     FLEUVE_ASSIGN(const storage::Location location, storage::Resolve(path));
     FLEUVE_ASSIGN(const bool exists, state_.services().logs->Open(location)->Exists());
     if (!exists) {
@@ -582,7 +590,12 @@ Result<ResolvedTable> SessionResolver::ResolveDataSource(const std::string& form
   if (name == "cloudfiles") {
     return connectors::autoloader::BatchReadRefused();
   }
-  if (state_.services().connectors->source(name) != nullptr || name == "kafka" || name == "jdbc" || name == "rate") {
+  if (name == "kafka") {
+    ResolvedTable resolved;
+    FLEUVE_ASSIGN(resolved.table, connectors::kafka::KafkaTable(options, Config()));
+    return resolved;
+  }
+  if (state_.services().connectors->source(name) != nullptr || name == "jdbc" || name == "rate") {
     return Error::Unsupported("batch reads of the data source " + name);
   }
   return SourceNotFound(name);
@@ -640,14 +653,15 @@ Result<std::shared_ptr<const spark::connect::Relation>> SessionResolver::ParseSq
 
 Result<std::vector<types::Value::List>> SessionResolver::RunQuery(const plan::PlanPtr& plan) {
   FLEUVE_ASSIGN(const auto engine, state_.Engine());
-  return AllRows(*engine, plan, Config());
+  return AllRows(*engine, plan, Config(), token_);
 }
 
 Result<std::function<Result<std::vector<types::Value::List>>(const plan::PlanPtr&)>> SessionResolver::QueryRunner() {
   FLEUVE_ASSIGN(auto engine, state_.Engine());
   return std::function<Result<std::vector<types::Value::List>>(const plan::PlanPtr&)>(
       [engine = std::move(engine), config = state_.FrozenSettings()](const plan::PlanPtr& plan) {
-        return AllRows(*engine, plan, config);
+        // Such plans may outlive the operation that was analyzed: its token does not speak for them.
+        return AllRows(*engine, plan, config, nullptr);
       });
 }
 

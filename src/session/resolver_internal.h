@@ -20,7 +20,7 @@
 namespace fleuve::session {
 
 /// A Delta table at a version that does not move (time travel).
-class PinnedTable final : public plan::TableSource {
+class PinnedTable final : public plan::TableSource, public plan::RowIdSource {
  public:
   explicit PinnedTable(std::shared_ptr<const delta::DeltaTable> table) : table_(std::move(table)) {}
   const types::Schema& schema() const override { return table_->schema(); }
@@ -29,6 +29,11 @@ class PinnedTable final : public plan::TableSource {
   Result<std::shared_ptr<const plan::FileScan>> PlanScan(const std::vector<plan::ExprPtr>& filters,
                                                          const std::vector<plan::Attribute>& columns) const override {
     return table_->PlanScan(filters, columns);
+  }
+  bool has_row_ids() const override { return table_->has_row_ids(); }
+  Result<std::shared_ptr<const plan::FileScan>> PlanRowIdScan(
+      const std::vector<plan::ExprPtr>& filters, const std::vector<plan::Attribute>& columns) const override {
+    return table_->PlanRowIdScan(filters, columns);
   }
   const std::shared_ptr<const delta::DeltaTable>& table() const { return table_; }
 

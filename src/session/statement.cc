@@ -267,17 +267,14 @@ Result<RowsResult> Executor::RunStatement(const pb::Command& command, SessionRes
     case pb::Command::kAnalyze:
       return Error::Unsupported("ANALYZE TABLE");
     case pb::Command::kCloneTable:
-      return Error::Unsupported("CREATE TABLE ... CLONE");
     case pb::Command::kConvertToDelta:
-      return Error::Unsupported("CONVERT TO DELTA");
     case pb::Command::kGenerateManifest:
-      return Error::Unsupported("GENERATE");
+    case pb::Command::kReorg:
+      return DeltaStatement(command, resolver);
     case pb::Command::kRepairTable:
       return Error::Unsupported("MSCK REPAIR TABLE");
     case pb::Command::kScript:
       return RunScript(command.script(), *this, state_, resolver);
-    case pb::Command::kReorg:
-      return Error::Unsupported("REORG TABLE");
     case pb::Command::kCall:
       return Error::Unsupported("CALL");
     case pb::Command::kCreatePipelineDataset:

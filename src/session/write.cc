@@ -1,6 +1,7 @@
 #include "base/bytes.h"
 #include "connectors/files/file_table.h"
 #include "connectors/files/file_write.h"
+#include "connectors/kafka/kafka.h"
 #include "engine/engine.h"
 #include "plan/analyzer.h"
 #include "session/executor_internal.h"
@@ -68,6 +69,8 @@ Result<tables::TableContext> Executor::TablesContext() {
   context.engine = engine.get();
   context.config = state_.AnalysisSettings();
   context.token = token_;
+  const auto part_rows = context.config.conf("spark.databricks.delta.checkpoint.partSize");
+  context.logs->context().checkpoint_part_rows->store(part_rows ? std::strtoll(part_rows->c_str(), nullptr, 10) : 0);
   return context;
 }
 
@@ -171,6 +174,16 @@ Result<void> Executor::Write(const sc::WriteOperation& write) {
         return {};
       }
     }
+  }
+  if (format == "kafka") {
+    if (mode == SaveMode::kOverwrite || mode == SaveMode::kIgnore) {
+      return Error(ErrorKind::kInvalidArgument, "",
+                   std::string("Save mode ") + (mode == SaveMode::kOverwrite ? "Overwrite" : "Ignore") +
+                       " not allowed for Kafka. Allowed save modes are Append and ErrorIfExists (default).")
+          .Family(ErrorFamily::kAnalysis);
+    }
+    FLEUVE_ASSIGN(const auto engine, state_.Engine());
+    return connectors::kafka::WriteTopic(*engine, input, options, state_.AnalysisSettings(), token_);
   }
   if (path.empty()) {
     return Error(ErrorKind::kInvalidArgument, "", "'path' is not specified").Family(ErrorFamily::kIllegalArgument);

@@ -2,6 +2,7 @@
 #include <set>
 
 #include "base/bytes.h"
+#include "delta/row_tracking.h"
 #include "delta/skipping.h"
 #include "plan/function_builder.h"
 #include "tables/alter_internal.h"
@@ -10,6 +11,7 @@
 #include "tables/data_files_internal.h"
 #include "tables/rewrite_internal.h"
 #include "tables/schema_internal.h"
+#include "tables/upgrades_internal.h"
 #include "tables/write_options_internal.h"
 
 namespace fleuve::tables {
@@ -44,8 +46,20 @@ Result<void> Alter(const TableContext& context, const TableRef& table, const std
 }
 
 Result<void> SetProperties(const TableContext& context, const TableRef& table, const plan::Options& properties) {
+  FLEUVE_ASSIGN(const delta::StringMap checked, CheckProperties(properties));
+  const std::string* mode = delta::FindIn(checked, "delta.columnMapping.mode");
+  const std::string* tracking = delta::FindIn(checked, "delta.enableRowTracking");
+  if (mode != nullptr || tracking != nullptr) {
+    FLEUVE_ASSIGN(const delta::SnapshotPtr snapshot, context.logs->Open(table.location)->Latest());
+    FLEUVE_TRY(delta::CheckWritable(snapshot->protocol(), table.name));
+    if (mode != nullptr && *mode == "none" && delta::ColumnMappingMode(snapshot->metadata()) != "none") {
+      return RemoveColumnMapping(context, table, checked);
+    }
+    if (tracking != nullptr && EqualsIgnoreAsciiCase(*tracking, "true") && !delta::TracksRows(snapshot->metadata())) {
+      FLEUVE_TRY(BackfillRowIds(context, table));
+    }
+  }
   return Alter(context, table, "SET TBLPROPERTIES", [&](Alteration& a) -> Result<void> {
-    FLEUVE_ASSIGN(const delta::StringMap checked, CheckProperties(properties));
     const std::string before = delta::ColumnMappingMode(a.metadata);
     Json given(Json::Object{});
     for (const auto& [key, value] : checked) {

@@ -64,13 +64,50 @@ Result<void> SetComment(const TableContext& context, const TableRef& table, cons
 /// ALTER TABLE CLUSTER BY (none: empty).
 Result<void> SetClustering(const TableContext& context, const TableRef& table, const std::vector<std::string>& columns);
 
+/// ALTER COLUMN ... SYNC IDENTITY: the high water mark follows the values that are there.
+Result<void> SyncIdentity(const TableContext& context, const TableRef& table, const std::vector<std::string>& path);
+
+/// ALTER TABLE DROP FEATURE. DELTA_FEATURE_DROP_* where the feature is unknown, not there, cannot be dropped or still
+/// in use.
+Result<void> DropFeature(const TableContext& context, const TableRef& table, const std::string& feature,
+                         bool truncate_history);
+
 struct OptimizeSpec {
   std::optional<std::string> where;
   std::vector<std::string> zorder_by;
+  /// OPTIMIZE ... FULL: files that are clustered already are clustered anew.
+  bool full = false;
+  /// REORG ... APPLY (PURGE): only files with deleted rows, each of them.
+  bool purge = false;
+  /// Every file, whatever its size.
+  bool rewrite_all = false;
 };
 Result<RowsResult> Optimize(const TableContext& context, const TableRef& table, const OptimizeSpec& spec);
 Result<RowsResult> Vacuum(const TableContext& context, const TableRef& table, std::optional<double> retention_hours,
                           bool dry_run);
 Result<RowsResult> Restore(const TableContext& context, const TableRef& table, const delta::TimeTravel& when);
+
+struct CloneSpec {
+  /// The version that is cloned, and its table as the history names it.
+  delta::SnapshotPtr source;
+  std::string source_name;
+  /// Properties set on the clone besides the source's.
+  plan::Options properties;
+  bool replace = false;
+};
+/// Shallow clone: a table of its own that begins with the files of the source. DELTA_UNSUPPORTED_NON_EMPTY_CLONE where
+/// the target has rows.
+Result<RowsResult> CloneTable(const TableContext& context, const TableRef& table, const CloneSpec& spec);
+
+struct ConvertSpec {
+  /// Types of the partition columns that the folders name; their order is that of the folders.
+  types::Schema partition_schema;
+  bool statistics = true;
+};
+/// CONVERT TO DELTA of a folder of Parquet files. A folder that is a Delta table already stays as it is.
+Result<void> ConvertToDelta(const TableContext& context, const TableRef& table, const ConvertSpec& spec);
+
+/// GENERATE symlink_format_manifest. DELTA_MODE_NOT_SUPPORTED for other modes.
+Result<void> GenerateManifest(const TableContext& context, const TableRef& table, const std::string& mode);
 
 }  // namespace fleuve::tables

@@ -10,6 +10,7 @@
 #include "delta/transaction.h"
 #include "tables/clustering_internal.h"
 #include "tables/data_files_internal.h"
+#include "tables/identity_internal.h"
 #include "tables/insert_columns_internal.h"
 #include "tables/rewrite_internal.h"
 #include "tables/schema_internal.h"
@@ -211,6 +212,7 @@ Result<types::Schema> CreateTable(const TableContext& context, const TableRef& t
   metadata.partition_columns = partition_by;
   FLEUVE_TRY(CheckColumnNames(schema, delta::ColumnMappingMode(metadata) != "none"));
   FLEUVE_TRY(CheckDefaults(schema, context.config));
+  FLEUVE_TRY(CheckIdentities(schema, partition_by));
   FLEUVE_TRY(CheckStatisticsColumns(metadata, schema));
   metadata.schema_string = SchemaText(schema);
   FLEUVE_TRY(AssignColumnMapping(metadata, schema, true));

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/bytes.h"
+#include "plan/char_padding.h"
 #include "tables/modify_internal.h"
 #include "tables/rewrite_internal.h"
 #include "tables/schema_internal.h"
@@ -37,9 +38,10 @@ Result<void> CheckValue(const ExprPtr& value, const std::string& statement) {
 }
 
 Result<std::int64_t> Delete(const TableContext& context, const TableRef& table, const plan::PlanPtr& target,
-                            const ExprPtr& condition, bool truncate) {
+                            const ExprPtr& asked, bool truncate) {
   const std::int64_t start = context.logs->context().clock->MonotonicNanos();
-  FLEUVE_TRY(CheckCondition(condition, "DELETE"));
+  FLEUVE_TRY(CheckCondition(asked, "DELETE"));
+  FLEUVE_ASSIGN(const ExprPtr condition, plan::PadCharAttributes(asked, context.config));
   FLEUVE_ASSIGN(const delta::SnapshotPtr snapshot, SnapshotOf(target));
   const delta::DeltaLogPtr log = context.logs->Open(table.location);
   FLEUVE_TRY(delta::CheckWritable(snapshot->protocol(), table.name));
@@ -76,11 +78,11 @@ Result<std::int64_t> Delete(const TableContext& context, const TableRef& table, 
   operation.metrics = {{"numRemovedFiles", number(rewrite.removed_files)},
                        {"numRemovedBytes", number(rewrite.removed_bytes)},
                        {"numCopiedRows", number(rewrite.copied_rows)},
-                       {"numDeletionVectorsAdded", "0"},
+                       {"numDeletionVectorsAdded", number(rewrite.vectors_added)},
                        {"executionTimeMs", elapsed},
-                       {"numDeletionVectorsUpdated", "0"},
+                       {"numDeletionVectorsUpdated", number(rewrite.vectors_updated)},
                        {"numAddedFiles", number(static_cast<std::int64_t>(rewrite.written.adds.size()))},
-                       {"numDeletionVectorsRemoved", "0"},
+                       {"numDeletionVectorsRemoved", number(rewrite.vectors_removed)},
                        {"numAddedChangeFiles", number(static_cast<std::int64_t>(rewrite.changes.adds.size()))},
                        {"numDeletedRows", number(rewrite.deleted_rows)},
                        {"scanTimeMs", "0"},
@@ -95,6 +97,7 @@ Result<std::int64_t> Delete(const TableContext& context, const TableRef& table, 
   std::vector<std::string> folders = rewrite.written.folders;
   folders.insert(folders.end(), rewrite.changes.folders.begin(), rewrite.changes.folders.end());
   operation.user_metadata = Conf(context.config, "spark.databricks.delta.commitInfo.userMetadata");
+  operation.tags = RowTrackingTags(*snapshot);
   FLEUVE_TRY(transaction.Commit(std::move(actions), std::move(operation), files, folders));
   log->WaitForBackground();
   return rewrite.deleted_rows;
@@ -114,11 +117,14 @@ Result<void> TruncateTable(const TableContext& context, const TableRef& table, c
 }
 
 Result<RowsResult> UpdateTable(const TableContext& context, const TableRef& table, const plan::PlanPtr& target,
-                               const std::vector<Assignment>& assignments, const ExprPtr& condition) {
+                               const std::vector<Assignment>& asked_assignments, const ExprPtr& asked) {
   const std::int64_t start = context.logs->context().clock->MonotonicNanos();
-  FLEUVE_TRY(CheckCondition(condition, "UPDATE"));
-  for (const Assignment& assignment : assignments) {
+  FLEUVE_TRY(CheckCondition(asked, "UPDATE"));
+  FLEUVE_ASSIGN(const ExprPtr condition, plan::PadCharAttributes(asked, context.config));
+  std::vector<Assignment> assignments = asked_assignments;
+  for (Assignment& assignment : assignments) {
     FLEUVE_TRY(CheckValue(assignment.value, "UPDATE"));
+    FLEUVE_ASSIGN(assignment.value, plan::PadCharAttributes(assignment.value, context.config));
   }
   FLEUVE_ASSIGN(const delta::SnapshotPtr snapshot, SnapshotOf(target));
   const delta::DeltaLogPtr log = context.logs->Open(table.location);
@@ -152,7 +158,8 @@ Result<RowsResult> UpdateTable(const TableContext& context, const TableRef& tabl
   if (done) {
     return AffectedRows(0);
   }
-  FLEUVE_ASSIGN(const TouchedFiles touched, FindTouched(context, snapshot, target->output, condition));
+  const bool marks = MarksRows(context, *snapshot, "update");
+  FLEUVE_ASSIGN(const TouchedFiles touched, FindTouched(context, snapshot, target->output, condition, marks));
   if (condition == nullptr) {
     transaction.ReadWholeTable();
   } else {
@@ -160,34 +167,82 @@ Result<RowsResult> UpdateTable(const TableContext& context, const TableRef& tabl
   }
   std::int64_t updated = 0;
   std::int64_t copied = 0;
+  std::int64_t removed_files = 0;
   std::int64_t removed_bytes = 0;
+  MarkedRows marked;
   DataFiles written;
   DataFiles changes;
   if (!touched.files.empty()) {
     std::vector<delta::AddFile> files;
+    // Files written anew whole, and files of which only the matching rows are written again.
+    std::vector<delta::AddFile> whole;
+    std::vector<delta::AddFile> parts;
+    std::vector<delta::AddFile> vector_files;
+    std::vector<RowNumbers> vector_rows;
+    const std::int64_t now = context.logs->context().clock->NowMillis();
     for (const TouchedFiles::File& file : touched.files) {
       files.push_back(file.add);
-      updated += file.matching;
+      updated += std::max<std::int64_t>(file.matching, 0);
+      if (!file.positions.empty()) {
+        parts.push_back(file.add);
+        vector_files.push_back(file.add);
+        vector_rows.push_back(file.positions);
+        continue;
+      }
+      whole.push_back(file.add);
       copied += file.rows - file.matching;
+      ++removed_files;
       removed_bytes += file.add.size;
+      marked.vectors_removed += marks && file.add.deletion_vector ? 1 : 0;
+      actions.emplace_back(RemovalOf(file.add, now, true));
     }
-    FLEUVE_ASSIGN(const plan::PlanPtr rows, ScanFiles(snapshot, files, target->output));
+    if (!vector_files.empty()) {
+      FLEUVE_ASSIGN(MarkedRows some, MarkRows(context, snapshot, vector_files, vector_rows, true));
+      some.vectors_removed += marked.vectors_removed;
+      marked = std::move(some);
+      actions.insert(actions.end(), marked.actions.begin(), marked.actions.end());
+      removed_files += marked.removed_files;
+      removed_bytes += marked.removed_bytes;
+    }
     const ExprPtr matches = condition == nullptr ? nullptr : IsTrue(condition);
     std::vector<std::string> assigned;
     for (const Assignment& assignment : assignments) {
       assigned.push_back(assignment.path[0]);
     }
-    const auto rows_with = [&](bool only_matching) -> Result<plan::PlanPtr> {
+    const auto rows_of = [&](const std::vector<delta::AddFile>& from, bool only_matching,
+                             bool row_ids) -> Result<plan::PlanPtr> {
+      FLEUVE_ASSIGN(const FileRows rows, ScanFiles(snapshot, from, target->output, {.row_ids = row_ids}));
       std::vector<ExprPtr> values;
       for (std::size_t i = 0; i < new_values.size(); ++i) {
         values.push_back(matches == nullptr || only_matching || new_values[i] == old_values[i]
                              ? new_values[i]
                              : plan::MakeCase({matches, new_values[i], old_values[i]}, true, schema.fields()[i].type));
       }
-      const plan::PlanPtr from = only_matching && matches != nullptr ? plan::MakeFilter(rows, matches) : rows;
-      return RecomputeGenerated(ProjectTo(from, std::move(values), schema), schema, assigned, context.config);
+      types::Schema with_ids = schema;
+      if (!rows.row_ids.empty()) {
+        // Changed rows keep their id; the commit that changed them is this one.
+        const ExprPtr version = plan::MakeAttribute(rows.row_ids[1]);
+        const ExprPtr none = plan::MakeNull(DataType::Long());
+        AppendRowIds(
+            snapshot->metadata(),
+            {plan::MakeAttribute(rows.row_ids[0]),
+             matches == nullptr || only_matching ? none
+                                                 : plan::MakeCase({matches, none, version}, true, DataType::Long())},
+            &values, &with_ids);
+      }
+      const plan::PlanPtr kept = only_matching && matches != nullptr ? plan::MakeFilter(rows.plan, matches) : rows.plan;
+      return RecomputeGenerated(ProjectTo(kept, std::move(values), with_ids), schema, assigned, context.config);
     };
-    FLEUVE_ASSIGN(const plan::PlanPtr result, rows_with(false));
+    std::vector<plan::PlanPtr> results;
+    if (!whole.empty()) {
+      FLEUVE_ASSIGN(plan::PlanPtr rows, rows_of(whole, false, true));
+      results.push_back(std::move(rows));
+    }
+    if (!parts.empty()) {
+      FLEUVE_ASSIGN(plan::PlanPtr rows, rows_of(parts, true, true));
+      results.push_back(std::move(rows));
+    }
+    const plan::PlanPtr result = UnionOf(std::move(results));
     FLEUVE_ASSIGN(const auto constraints, ConstraintsOf(snapshot->metadata(), schema, result, context.config));
     auto run = WriteDataFiles(context, table.location, snapshot->metadata(), schema, result, constraints, {});
     if (!run.ok()) {
@@ -196,10 +251,6 @@ Result<RowsResult> UpdateTable(const TableContext& context, const TableRef& tabl
     written = *std::move(run);
     for (const delta::AddFile& add : written.adds) {
       actions.emplace_back(add);
-    }
-    const std::int64_t now = context.logs->context().clock->NowMillis();
-    for (const delta::AddFile& add : files) {
-      actions.emplace_back(RemovalOf(add, now, true));
     }
     if (KeepsChanges(*snapshot)) {
       std::vector<StructField> fields = schema.fields();
@@ -210,17 +261,16 @@ Result<RowsResult> UpdateTable(const TableContext& context, const TableRef& tabl
         exprs.push_back(plan::MakeLiteral(Value(type), DataType::String()));
         return ProjectTo(from, std::move(exprs), change_schema);
       };
-      FLEUVE_ASSIGN(const plan::PlanPtr after, rows_with(true));
+      FLEUVE_ASSIGN(const FileRows before, ScanFiles(snapshot, files, target->output));
+      FLEUVE_ASSIGN(const plan::PlanPtr after, rows_of(files, true, false));
       std::vector<ExprPtr> after_values;
       for (const plan::Attribute& attribute : after->output) {
         after_values.push_back(plan::MakeAttribute(attribute));
       }
-      auto both = std::make_shared<plan::LogicalPlan>();
-      both->kind = plan::PlanKind::kUnion;
-      both->children = {
-          with_type(matches == nullptr ? rows : plan::MakeFilter(rows, matches), old_values, "update_preimage"),
-          with_type(after, after_values, "update_postimage")};
-      both->output = plan::AttributesOf(change_schema);
+      const plan::PlanPtr both =
+          UnionOf({with_type(matches == nullptr ? before.plan : plan::MakeFilter(before.plan, matches), old_values,
+                             "update_preimage"),
+                   with_type(after, after_values, "update_postimage")});
       DataFileOptions options;
       options.subfolder = "_change_data";
       options.statistics = false;
@@ -239,16 +289,17 @@ Result<RowsResult> UpdateTable(const TableContext& context, const TableRef& tabl
   operation.user_metadata = Conf(context.config, "spark.databricks.delta.commitInfo.userMetadata");
   const auto number = [](std::int64_t n) { return std::to_string(n); };
   const std::string elapsed = Millis(start, context.logs->context().clock->MonotonicNanos());
-  operation.metrics = {{"numRemovedFiles", number(static_cast<std::int64_t>(touched.files.size()))},
+  operation.tags = RowTrackingTags(*snapshot);
+  operation.metrics = {{"numRemovedFiles", number(removed_files)},
                        {"numRemovedBytes", number(removed_bytes)},
                        {"numCopiedRows", number(copied)},
-                       {"numDeletionVectorsAdded", "0"},
+                       {"numDeletionVectorsAdded", number(marked.vectors_added)},
                        {"executionTimeMs", elapsed},
-                       {"numDeletionVectorsUpdated", "0"},
+                       {"numDeletionVectorsUpdated", number(marked.vectors_updated)},
                        {"scanTimeMs", "0"},
                        {"numAddedFiles", number(static_cast<std::int64_t>(written.adds.size()))},
                        {"numUpdatedRows", number(updated)},
-                       {"numDeletionVectorsRemoved", "0"},
+                       {"numDeletionVectorsRemoved", number(marked.vectors_removed)},
                        {"numAddedChangeFiles", number(static_cast<std::int64_t>(changes.adds.size()))},
                        {"numAddedBytes", number(written.bytes)},
                        {"rewriteTimeMs", elapsed}};
@@ -256,6 +307,10 @@ Result<RowsResult> UpdateTable(const TableContext& context, const TableRef& tabl
   files.insert(files.end(), changes.files.begin(), changes.files.end());
   std::vector<std::string> folders = written.folders;
   folders.insert(folders.end(), changes.folders.begin(), changes.folders.end());
+  if (!marked.vector_file.empty()) {
+    files.push_back(marked.vector_file);
+    folders.push_back(table.location.path);
+  }
   FLEUVE_TRY(transaction.Commit(std::move(actions), std::move(operation), files, folders));
   log->WaitForBackground();
   return AffectedRows(updated);

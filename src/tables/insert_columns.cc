@@ -6,6 +6,7 @@
 #include "plan/coercion.h"
 #include "plan/function_builder.h"
 #include "tables/data_files_internal.h"
+#include "tables/identity_internal.h"
 #include "tables/insert_columns_internal.h"
 #include "tables/schema_internal.h"
 
@@ -191,41 +192,9 @@ Result<std::vector<NamedColumn>> ResolveInputColumns(const plan::PlanPtr& input,
   return columns;
 }
 
-namespace {
-
-Result<ExprPtr> Text(const char* name, std::vector<ExprPtr> arguments, const plan::AnalysisConfig& config) {
-  plan::FunctionCall call;
-  call.name = name;
-  call.arguments = std::move(arguments);
-  call.argument_names.resize(call.arguments.size());
-  call.config = &config;
-  call.lambda_arity = [](std::size_t) { return std::size_t{0}; };
-  return plan::BuildFunction(call);
-}
-
-/// CHAR(n) is filled up with blanks. What is too long breaks the column's rule.
-Result<ExprPtr> FitLength(const ExprPtr& value, const StructField& field, const plan::AnalysisConfig& config) {
-  const std::string* text = FieldText(field, "__CHAR_VARCHAR_TYPE_STRING");
-  if (text == nullptr) {
-    return value;
-  }
-  FLEUVE_ASSIGN(const types::DataType declared, types::DataType::FromDdl(*text));
-  if (!declared.Is(types::TypeKind::kChar)) {
-    return value;
-  }
-  const ExprPtr length =
-      plan::MakeLiteral(types::Value(static_cast<std::int64_t>(declared.length())), types::DataType::Int());
-  const ExprPtr blank = plan::MakeLiteral(types::Value(" "), types::DataType::String());
-  FLEUVE_ASSIGN(const ExprPtr filled, Text("rpad", {value, length, blank}, config));
-  FLEUVE_ASSIGN(const ExprPtr value_length, Text("length", {value}, config));
-  const ExprPtr fits = plan::MakeCall("le", {value_length, length}, types::DataType::Boolean(), true);
-  return plan::MakeCase({fits, filled, value}, true, field.type);
-}
-
-}  // namespace
-
 Result<plan::PlanPtr> FillColumns(const plan::PlanPtr& input, const std::vector<NamedColumn>& columns,
-                                  const types::Schema& schema, const plan::AnalysisConfig& config) {
+                                  const types::Schema& schema, const plan::AnalysisConfig& config, bool identities) {
+  FLEUVE_ASSIGN(const std::vector<std::size_t> counted, GeneratedIdentities(columns, schema));
   const auto find = [&](const std::string& name) -> const NamedColumn* {
     for (const NamedColumn& column : columns) {
       if (EqualsIgnoreAsciiCase(column.name, name)) {
@@ -240,7 +209,6 @@ Result<plan::PlanPtr> FillColumns(const plan::PlanPtr& input, const std::vector<
     const StructField& field = schema.fields()[i];
     if (const NamedColumn* column = find(field.name)) {
       FLEUVE_ASSIGN(ExprPtr value, AlignExpr(column->value, field.type, true, config));
-      FLEUVE_ASSIGN(value, FitLength(value, field, config));
       exprs.push_back(std::move(value));
       continue;
     }
@@ -248,9 +216,6 @@ Result<plan::PlanPtr> FillColumns(const plan::PlanPtr& input, const std::vector<
       generated.push_back(i);
       exprs.push_back(plan::MakeNull(field.type));
       continue;
-    }
-    if (field.metadata.Find("delta.identity.start") != nullptr) {
-      return Error::Unsupported("writing to identity columns (" + field.name + ")");
     }
     if (const std::string* sql = FieldText(field, "CURRENT_DEFAULT")) {
       auto one_row = std::make_shared<plan::LogicalPlan>();
@@ -263,6 +228,9 @@ Result<plan::PlanPtr> FillColumns(const plan::PlanPtr& input, const std::vector<
     exprs.push_back(plan::MakeNull(field.type));
   }
   plan::PlanPtr plan = ProjectTo(input, std::move(exprs), schema);
+  if (identities) {
+    plan = FillIdentities(plan, schema, counted);
+  }
   if (!generated.empty()) {
     // Generated columns see the others as they will be stored.
     std::vector<ExprPtr> with;

@@ -28,8 +28,10 @@ Result<std::vector<NamedColumn>> ResolveInputColumns(const plan::PlanPtr& input,
                                                      bool widens, bool* narrows);
 
 /// The columns of `schema` in order, computed from `columns`: a missing one is generated, its default, or NULL.
-/// \param input  what the values of `columns` refer to.
+/// \param input  what the values of `columns` refer to. \param identities  false: identity columns stay NULL where they
+/// are to be generated, for the caller to fill (`FillIdentities`).
 Result<plan::PlanPtr> FillColumns(const plan::PlanPtr& input, const std::vector<NamedColumn>& columns,
-                                  const types::Schema& schema, const plan::AnalysisConfig& config);
+                                  const types::Schema& schema, const plan::AnalysisConfig& config,
+                                  bool identities = true);
 
 }  // namespace fleuve::tables

@@ -70,6 +70,10 @@ Result<RowsResult> Optimize(const TableContext& context, const TableRef& table, 
     return std::any_of(metadata.partition_columns.begin(), metadata.partition_columns.end(),
                        [&](const auto& p) { return EqualsIgnoreAsciiCase(p, name); });
   };
+  if (spec.full && !is_clustered) {
+    return Error(ErrorKind::kUnsupported, "DELTA_OPTIMIZE_FULL_NOT_SUPPORTED",
+                 "OPTIMIZE FULL works only on clustered tables with clustering columns.");
+  }
   if (is_clustered && !spec.zorder_by.empty()) {
     return Error(ErrorKind::kInvalidArgument, "DELTA_CLUSTERING_WITH_ZORDER_BY",
                  "OPTIMIZE of a clustered table takes no ZORDER BY.");
@@ -114,7 +118,8 @@ Result<RowsResult> Optimize(const TableContext& context, const TableRef& table, 
   for (const delta::AddFile& add : considered) {
     delta::PartitionValues sorted = add.partition_values;
     std::sort(sorted.begin(), sorted.end());
-    if (orders || add.size < kTarget || add.deletion_vector) {
+    if (spec.purge ? add.deletion_vector.has_value()
+                   : (spec.rewrite_all || orders || add.size < kTarget || add.deletion_vector)) {
       by_partition[delta::PartitionFolder(sorted)].push_back(add);
     }
   }
@@ -127,10 +132,10 @@ Result<RowsResult> Optimize(const TableContext& context, const TableRef& table, 
     std::vector<delta::AddFile> bin;
     std::int64_t bytes = 0;
     const auto close = [&] {
-      const bool worth =
-          bin.size() > 1 || (bin.size() == 1 && (bin[0].deletion_vector || !spec.zorder_by.empty() ||
-                                                 (is_clustered && bin[0].clustering_provider != "liquid")));
-      if (is_clustered &&
+      const bool worth = bin.size() > 1 ||
+                         (bin.size() == 1 && (spec.rewrite_all || bin[0].deletion_vector || !spec.zorder_by.empty() ||
+                                              (is_clustered && bin[0].clustering_provider != "liquid")));
+      if (is_clustered && !spec.full && !spec.purge && !spec.rewrite_all &&
           std::all_of(bin.begin(), bin.end(), [](const auto& add) { return add.clustering_provider == "liquid"; })) {
         bin.clear();
         bytes = 0;
@@ -160,7 +165,8 @@ Result<RowsResult> Optimize(const TableContext& context, const TableRef& table, 
   const std::int64_t now = context.logs->context().clock->NowMillis();
   std::int64_t vectors_removed = 0;
   for (const auto& bin : bins) {
-    FLEUVE_ASSIGN(plan::PlanPtr rows, ScanFiles(snapshot, bin, leaf->output));
+    FLEUVE_ASSIGN(const FileRows scanned, ScanFiles(snapshot, bin, leaf->output, {.row_ids = true}));
+    plan::PlanPtr rows = scanned.plan;
     const std::vector<std::string>& order = is_clustered ? clustering : spec.zorder_by;
     if (!order.empty()) {
       auto sort = std::make_shared<plan::LogicalPlan>();
@@ -180,11 +186,16 @@ Result<RowsResult> Optimize(const TableContext& context, const TableRef& table, 
     for (const plan::Attribute& attribute : leaf->output) {
       columns.push_back(plan::MakeAttribute(attribute));
     }
+    types::Schema written_schema = snapshot->schema();
+    std::vector<plan::ExprPtr> ids;
+    for (const plan::Attribute& attribute : scanned.row_ids) {
+      ids.push_back(plan::MakeAttribute(attribute));
+    }
+    AppendRowIds(metadata, std::move(ids), &columns, &written_schema);
     DataFileOptions options;
     options.data_change = false;
-    FLEUVE_ASSIGN(DataFiles written,
-                  WriteDataFiles(context, table.location, metadata, snapshot->schema(),
-                                 ProjectTo(rows, std::move(columns), snapshot->schema()), {}, options));
+    FLEUVE_ASSIGN(DataFiles written, WriteDataFiles(context, table.location, metadata, snapshot->schema(),
+                                                    ProjectTo(rows, std::move(columns), written_schema), {}, options));
     for (delta::AddFile& add : written.adds) {
       if (is_clustered) {
         add.clustering_provider = "liquid";
@@ -193,7 +204,11 @@ Result<RowsResult> Optimize(const TableContext& context, const TableRef& table, 
       added.push_back(add);
     }
     for (const delta::AddFile& add : bin) {
-      actions.emplace_back(RemovalOf(add, now, false));
+      delta::RemoveFile remove = RemovalOf(add, now, false);
+      if (const std::int64_t records = delta::NumRecords(add); records >= 0) {
+        remove.stats = "{\"numRecords\":" + std::to_string(records) + "}";
+      }
+      actions.emplace_back(std::move(remove));
       removed.push_back(add);
       vectors_removed += add.deletion_vector ? 1 : 0;
     }
@@ -205,12 +220,20 @@ Result<RowsResult> Optimize(const TableContext& context, const TableRef& table, 
     delta::Transaction transaction(log, snapshot);
     transaction.ReadFiles(removed, SplitAnd(condition), leaf->output);
     delta::Operation operation;
-    operation.name = "OPTIMIZE";
+    operation.name = spec.purge || spec.rewrite_all ? "REORG" : "OPTIMIZE";
+    operation.tags = RowTrackingTags(*snapshot);
     Json parameters(Json::Object{});
     parameters.Set("predicate", Json(spec.where ? JsonList({*spec.where}) : "[]"));
-    parameters.Set("zOrderBy", Json(JsonList(spec.zorder_by)));
-    parameters.Set("clusterBy", Json(JsonList(is_clustered ? clustering : std::vector<std::string>())));
-    parameters.Set("auto", Json(false));
+    if (spec.purge || spec.rewrite_all) {
+      parameters.Set("applyPurge", Json(spec.purge));
+    } else {
+      parameters.Set("zOrderBy", Json(JsonList(spec.zorder_by)));
+      parameters.Set("clusterBy", Json(JsonList(is_clustered ? clustering : std::vector<std::string>())));
+      parameters.Set("auto", Json(false));
+      if (spec.full) {
+        parameters.Set("isFull", Json(true));
+      }
+    }
     operation.parameters = std::move(parameters);
     std::int64_t removed_bytes = 0;
     std::int64_t added_bytes = 0;

@@ -5,8 +5,11 @@
 #include "base/bytes.h"
 #include "columnar/ipc.h"
 #include "delta/skipping.h"
+#include "delta/table_source.h"
 #include "engine/engine.h"
 #include "plan/analyzer.h"
+#include "plan/char_padding.h"
+#include "tables/identity_internal.h"
 #include "tables/insert_columns_internal.h"
 #include "tables/modify_internal.h"
 #include "tables/rewrite_internal.h"
@@ -137,17 +140,29 @@ class Merger {
       FLEUVE_TRY(transaction.UpdateMetadata(metadata_));
       metadata_ = transaction.metadata();
     }
+    marks_ = MarksRows(context_, *snapshot_, "merge");
     if (ChangesTarget()) {
       FLEUVE_TRY(FindTouchedFiles());
     }
     FLEUVE_TRY(WriteRows());
+    if (!counted_.empty() && inserted_ > 0) {
+      metadata_.schema_string = SchemaText(AdvanceIdentities(schema_, counted_, inserted_));
+      FLEUVE_TRY(transaction.UpdateMetadata(metadata_));
+    }
     for (const delta::AddFile& add : written_.adds) {
       actions.emplace_back(add);
     }
-    const std::int64_t now = context_.logs->context().clock->NowMillis();
-    for (const delta::AddFile& add : touched_) {
-      actions.emplace_back(RemovalOf(add, now, true));
-      removed_bytes_ += add.size;
+    if (marks_) {
+      FLEUVE_ASSIGN(marked_, MarkRows(context_, snapshot_, touched_, touched_rows_, true));
+      actions.insert(actions.end(), marked_.actions.begin(), marked_.actions.end());
+    } else {
+      const std::int64_t now = context_.logs->context().clock->NowMillis();
+      for (const delta::AddFile& add : touched_) {
+        actions.emplace_back(RemovalOf(add, now, true));
+        ++marked_.removed_files;
+        marked_.removed_bytes += add.size;
+        marked_.vectors_removed += add.deletion_vector ? 1 : 0;
+      }
     }
     for (const delta::AddFile& add : changes_.adds) {
       actions.emplace_back(delta::AddCdcFile{add.path, add.partition_values, add.size, std::nullopt});
@@ -159,6 +174,10 @@ class Merger {
     files.insert(files.end(), changes_.files.begin(), changes_.files.end());
     std::vector<std::string> folders = written_.folders;
     folders.insert(folders.end(), changes_.folders.begin(), changes_.folders.end());
+    if (!marked_.vector_file.empty()) {
+      files.push_back(marked_.vector_file);
+      folders.push_back(table_.location.path);
+    }
     FLEUVE_TRY(transaction.Commit(std::move(actions), MakeOperation(), files, folders));
     log_->WaitForBackground();
     return Counts();
@@ -308,7 +327,7 @@ class Merger {
     for (const StructField& field : schema_.fields()) {
       const auto at = by_name.find(AsciiLower(field.name));
       if (at == by_name.end()) {
-        if (Evolves() || FieldText(field, "delta.generationExpression") != nullptr) {
+        if (Evolves() || FieldText(field, "delta.generationExpression") != nullptr || IsIdentity(field)) {
           continue;
         }
         return Unresolved(field.name, where);
@@ -333,6 +352,13 @@ class Merger {
       std::vector<Assignment> assignments = clause.assignments;
       if (clause.star) {
         FLEUVE_ASSIGN(assignments, StarAssignments("UPDATE clause"));
+      }
+      for (const Assignment& assignment : assignments) {
+        const auto at = types::FieldIndex(schema_, assignment.path[0]);
+        if (at && IsIdentity(schema_.fields()[*at])) {
+          return Error(ErrorKind::kInvalidArgument, "DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED",
+                       "Identity columns cannot be updated.");
+        }
       }
       return ApplyAssignments(schema_, old_values_, assignments, Evolves(), context_.config,
                               [](const std::string& name) { return Unresolved(name, "UPDATE clause"); });
@@ -369,6 +395,11 @@ class Merger {
         }
         columns.push_back({schema_.fields()[*at].name, assignment.value});
       }
+      FLEUVE_ASSIGN(std::vector<std::size_t> counted, GeneratedIdentities(columns, schema_));
+      if (!insert_columns_.empty() && counted != counted_) {
+        return Error::Unsupported("MERGE whose INSERT clauses give values to an identity column here and none there");
+      }
+      counted_ = std::move(counted);
       insert_columns_.push_back(std::move(columns));
     }
     return {};
@@ -402,52 +433,39 @@ class Merger {
     return {};
   }
 
-  static ExprPtr AnyOf(const std::vector<MergeClause>& clauses) {
-    ExprPtr any;
-    for (const MergeClause& clause : clauses) {
-      if (clause.condition == nullptr) {
-        return nullptr;
-      }
-      const ExprPtr one = IsTrue(clause.condition);
-      any = any == nullptr
-                ? one
-                : plan::MakeCall("or", {any, one}, DataType::Boolean(), false, one->can_fail || any->can_fail);
-    }
-    return any;
+  /// Several source rows may match one row where the only matched clause is a plain DELETE.
+  bool OnlyDeletes() const {
+    return spec_.matched.size() == 1 && spec_.matched[0].kind == MergeClause::Kind::kDelete &&
+           spec_.matched[0].condition == nullptr;
   }
 
   /// Which files have rows that change, and that no row matches twice.
   fleuve::Result<void> FindTouchedFiles() {
-    FLEUVE_ASSIGN(const PlanPtr target, ScanFiles(snapshot_, candidates_, spec_.target->output));
-    const plan::Attribute file = target->output.back();
-    std::set<std::int64_t> numbers;
-    const auto files_of = [&](const PlanPtr& rows) -> fleuve::Result<void> {
-      auto node = std::make_shared<plan::LogicalPlan>();
-      node->kind = plan::PlanKind::kAggregate;
-      node->children = {rows};
-      node->grouping = {plan::MakeAttribute(file)};
-      node->output = {NewAttribute("file", DataType::Int())};
-      FLEUVE_ASSIGN(const auto found, RunRows(context_, node));
-      for (const Value::List& row : found) {
-        numbers.insert(row[0].integer());
-      }
-      return {};
-    };
     if (candidates_.empty()) {
       return {};
     }
-    if (!spec_.matched.empty()) {
-      const bool only_delete = spec_.matched.size() == 1 && spec_.matched[0].kind == MergeClause::Kind::kDelete &&
-                               spec_.matched[0].condition == nullptr;
-      if (!only_delete) {
-        FLEUVE_ASSIGN(const ExprPtr all, CountIf(Flag(true), context_.config));
-        FLEUVE_ASSIGN(const PlanPtr pairs,
-                      AggregateAll(Join(plan::JoinType::kInner, target, source_, spec_.condition), {all}));
-        FLEUVE_ASSIGN(const PlanPtr rows,
-                      AggregateAll(Join(plan::JoinType::kLeftSemi, target, source_, spec_.condition), {all}));
-        FLEUVE_ASSIGN(const auto pair_count, RunRows(context_, pairs));
-        FLEUVE_ASSIGN(const auto row_count, RunRows(context_, rows));
-        if (pair_count.at(0).at(0).integer() != row_count.at(0).at(0).integer()) {
+    FLEUVE_ASSIGN(const FileRows target, ScanFiles(snapshot_, candidates_, spec_.target->output, {.positions = true}));
+    const Side side = spec_.not_matched_by_source.empty() ? Side::kMatched
+                      : spec_.matched.empty()             ? Side::kAlone
+                                                          : Side::kBoth;
+    plan::Attribute action;
+    plan::Attribute matched;
+    PlanPtr rows = Pairs(target.plan, side, &matched, &action);
+    if (side != Side::kMatched) {
+      // Of the rows that stand alone only those that change are of interest.
+      const ExprPtr changes = Not(Is(action, 0));
+      rows = plan::MakeFilter(rows, side == Side::kAlone
+                                        ? changes
+                                        : plan::MakeCall("or", {IsTrue(plan::MakeAttribute(matched)), changes},
+                                                         DataType::Boolean(), false, changes->can_fail));
+    }
+    const PlanPtr found_rows = plan::MakeProject(
+        rows, {plan::MakeAttribute(target.file), plan::MakeAttribute(target.row), plan::MakeAttribute(action)},
+        {target.file, target.row, action});
+    FLEUVE_ASSIGN(FoundRows found, CollectRows(context_, found_rows, candidates_.size()));
+    if (!spec_.matched.empty() && !OnlyDeletes()) {
+      for (const RowNumbers& numbers : found.rows) {
+        if (std::adjacent_find(numbers.begin(), numbers.end()) != numbers.end()) {
           return Error(
                      ErrorKind::kInvalidArgument, "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
                      "Cannot perform MERGE: several source rows match one row of the target table, and what becomes of "
@@ -455,46 +473,63 @@ class Merger {
               .With("usageReference", "");
         }
       }
-      const ExprPtr any = AnyOf(spec_.matched);
-      const ExprPtr applies = any == nullptr ? spec_.condition : plan::MakeAnd(spec_.condition, any);
-      FLEUVE_TRY(files_of(Join(plan::JoinType::kLeftSemi, target, source_, applies)));
     }
-    if (!spec_.not_matched_by_source.empty()) {
-      PlanPtr alone = Join(plan::JoinType::kLeftAnti, target, source_, spec_.condition);
-      if (const ExprPtr any = AnyOf(spec_.not_matched_by_source)) {
-        alone = plan::MakeFilter(alone, any);
+    std::int64_t changed = 0;
+    for (std::size_t i = 0; i < candidates_.size(); ++i) {
+      RowNumbers& numbers = found.changed[i];
+      if (numbers.empty()) {
+        continue;
       }
-      FLEUVE_TRY(files_of(alone));
+      numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+      changed += static_cast<std::int64_t>(numbers.size());
+      marks_ = marks_ && delta::NumRecords(candidates_[i]) >= 0;
+      touched_.push_back(candidates_[i]);
+      touched_rows_.push_back(std::move(numbers));
     }
-    for (const std::int64_t number : numbers) {
-      touched_.push_back(candidates_[static_cast<std::size_t>(number)]);
-    }
+    const auto count = [&](bool of_matched, MergeClause::Kind kind) {
+      std::int64_t sum = 0;
+      for (const std::int64_t code : Codes(of_matched, kind)) {
+        const auto at = found.codes.find(static_cast<std::int32_t>(code));
+        sum += at == found.codes.end() ? 0 : at->second;
+      }
+      return sum;
+    };
+    by_source_updated_ = count(false, MergeClause::Kind::kUpdate);
+    by_source_deleted_ = count(false, MergeClause::Kind::kDelete);
+    matched_updated_ = count(true, MergeClause::Kind::kUpdate);
+    matched_deleted_ = changed - by_source_updated_ - by_source_deleted_ - matched_updated_;
     return {};
   }
 
-  /// Rows of the touched files with `__action` behind them.
-  fleuve::Result<PlanPtr> ActionRows(plan::Attribute* action) {
-    FLEUVE_ASSIGN(const PlanPtr target, ScanFiles(snapshot_, touched_, spec_.target->output));
+  /// Which rows of the target a join gives.
+  enum class Side { kMatched, kAlone, kBoth };
+
+  /// Rows of `target` with `__matched` and `__action` behind them.
+  PlanPtr Pairs(const PlanPtr& target, Side side, plan::Attribute* matched_out, plan::Attribute* action) {
     const plan::Attribute there = NewAttribute("__matched", DataType::Boolean());
-    // Several source rows may match where the only matched clause is a plain DELETE: a semi join keeps the rows single.
-    const bool only_delete = spec_.matched.size() == 1 && spec_.matched[0].kind == MergeClause::Kind::kDelete &&
-                             spec_.matched[0].condition == nullptr;
+    *matched_out = there;
     PlanPtr joined;
-    if (only_delete) {
-      const auto side = [&](plan::JoinType type, bool matched) {
+    if (side == Side::kAlone) {
+      joined = Extend(Join(plan::JoinType::kLeftAnti, target, source_, spec_.condition), {{there, Flag(false)}});
+    } else if (side == Side::kBoth && OnlyDeletes()) {
+      // Semi and anti join keep rows single that several source rows match.
+      const auto half = [&](plan::JoinType type, bool is_matched) {
         return Extend(Join(type, target, source_, spec_.condition),
-                      {{NewAttribute("m", DataType::Boolean()), Flag(matched)}});
+                      {{NewAttribute("m", DataType::Boolean()), Flag(is_matched)}});
       };
       auto both = std::make_shared<plan::LogicalPlan>();
       both->kind = plan::PlanKind::kUnion;
-      both->children = {side(plan::JoinType::kLeftSemi, true), side(plan::JoinType::kLeftAnti, false)};
+      both->children = {half(plan::JoinType::kLeftSemi, true), half(plan::JoinType::kLeftAnti, false)};
       // The union's columns stand for the target's: clause expressions see them under the same ids.
       both->output = target->output;
       both->output.push_back(there);
       joined = both;
+    } else if (OnlyDeletes()) {
+      joined = Extend(Join(plan::JoinType::kLeftSemi, target, source_, spec_.condition), {{there, Flag(true)}});
     } else {
       const PlanPtr marked = Extend(source_, {{there, Flag(true)}});
-      joined = Join(plan::JoinType::kLeft, target, marked, spec_.condition);
+      joined = Join(side == Side::kMatched ? plan::JoinType::kInner : plan::JoinType::kLeft, target, marked,
+                    spec_.condition);
     }
     const ExprPtr matched = IsTrue(plan::MakeAttribute(there));
     std::vector<ExprPtr> cases;
@@ -508,11 +543,30 @@ class Merger {
         cases.push_back(Number(base + static_cast<std::int64_t>(i)));
       }
     };
-    add(spec_.matched, true, kMatchedBase);
-    add(spec_.not_matched_by_source, false, kBySourceBase);
+    if (side != Side::kAlone) {
+      add(spec_.matched, true, kMatchedBase);
+    }
+    if (side != Side::kMatched) {
+      add(spec_.not_matched_by_source, false, kBySourceBase);
+    }
     cases.push_back(Number(0));
     *action = NewAttribute("__action", DataType::Int());
     return Extend(joined, {{*action, plan::MakeCase(std::move(cases), true, DataType::Int())}});
+  }
+
+  /// Rows of the touched files with their action.
+  struct Acted {
+    PlanPtr plan;
+    plan::Attribute action;
+    std::vector<plan::Attribute> row_ids;
+  };
+  fleuve::Result<Acted> ActionRows(Side side, bool row_ids) {
+    FLEUVE_ASSIGN(const FileRows target, ScanFiles(snapshot_, touched_, spec_.target->output, {.row_ids = row_ids}));
+    Acted out;
+    plan::Attribute matched;
+    out.plan = Pairs(target.plan, side, &matched, &out.action);
+    out.row_ids = target.row_ids;
+    return out;
   }
 
   ExprPtr Is(const plan::Attribute& action, std::int64_t code) const {
@@ -583,9 +637,9 @@ class Merger {
 
   /// Rows to insert, as the table's columns.
   fleuve::Result<PlanPtr> InsertRows(plan::Attribute* action_out) {
-    FLEUVE_ASSIGN(const PlanPtr target, ScanFiles(snapshot_, candidates_, spec_.target->output));
+    FLEUVE_ASSIGN(const FileRows target, ScanFiles(snapshot_, candidates_, spec_.target->output));
     const PlanPtr alone =
-        candidates_.empty() ? source_ : Join(plan::JoinType::kLeftAnti, source_, target, spec_.condition);
+        candidates_.empty() ? source_ : Join(plan::JoinType::kLeftAnti, source_, target.plan, spec_.condition);
     std::vector<ExprPtr> cases;
     for (std::size_t i = 0; i < spec_.not_matched.size(); ++i) {
       const MergeClause& clause = spec_.not_matched[i];
@@ -599,7 +653,7 @@ class Merger {
     PlanPtr all;
     for (std::size_t i = 0; i < insert_columns_.size(); ++i) {
       const PlanPtr mine = plan::MakeFilter(coded, Is(action, static_cast<std::int64_t>(i) + 1));
-      FLEUVE_ASSIGN(const PlanPtr rows, FillColumns(mine, insert_columns_[i], schema_, context_.config));
+      FLEUVE_ASSIGN(const PlanPtr rows, FillColumns(mine, insert_columns_[i], schema_, context_.config, false));
       if (all == nullptr) {
         all = rows;
         continue;
@@ -610,47 +664,66 @@ class Merger {
       both->output = plan::AttributesOf(schema_);
       all = both;
     }
-    return all;
+    return FillIdentities(all, schema_, counted_);
+  }
+
+  std::vector<std::int64_t> Codes(MergeClause::Kind kind) const {
+    std::vector<std::int64_t> codes = Codes(true, kind);
+    const std::vector<std::int64_t> more = Codes(false, kind);
+    codes.insert(codes.end(), more.begin(), more.end());
+    return codes;
+  }
+
+  /// Rows with their new values, as they are written: the table's columns, then their ids where it tracks rows.
+  fleuve::Result<PlanPtr> NewRows(const Acted& rows, const PlanPtr& kept) {
+    std::vector<ExprPtr> values = NewValues(rows.action);
+    types::Schema with_ids = schema_;
+    if (!rows.row_ids.empty()) {
+      const ExprPtr version = plan::MakeCase({IsOneOf(rows.action, Codes(MergeClause::Kind::kUpdate)),
+                                              plan::MakeNull(DataType::Long()), plan::MakeAttribute(rows.row_ids[1])},
+                                             true, DataType::Long());
+      AppendRowIds(metadata_, {plan::MakeAttribute(rows.row_ids[0]), version}, &values, &with_ids);
+    }
+    return RecomputeGenerated(ProjectTo(kept, std::move(values), with_ids), schema_, AssignedColumns(),
+                              context_.config);
   }
 
   fleuve::Result<void> WriteRows() {
     std::vector<PlanPtr> parts;
-    if (!touched_.empty()) {
-      plan::Attribute action;
-      FLEUVE_ASSIGN(const PlanPtr rows, ActionRows(&action));
-      std::vector<ExprPtr> counts;
-      for (const auto& codes : {Codes(true, MergeClause::Kind::kUpdate), Codes(true, MergeClause::Kind::kDelete),
-                                Codes(false, MergeClause::Kind::kUpdate), Codes(false, MergeClause::Kind::kDelete),
-                                std::vector<std::int64_t>{0}}) {
-        FLEUVE_ASSIGN(ExprPtr count, CountIf(IsOneOf(action, codes), context_.config));
-        counts.push_back(std::move(count));
+    if (!touched_.empty() && marks_) {
+      for (const bool of_matched : {true, false}) {
+        const std::vector<std::int64_t> codes = Codes(of_matched, MergeClause::Kind::kUpdate);
+        if (codes.empty()) {
+          continue;
+        }
+        FLEUVE_ASSIGN(const Acted rows, ActionRows(of_matched ? Side::kMatched : Side::kAlone, true));
+        FLEUVE_ASSIGN(PlanPtr part, NewRows(rows, plan::MakeFilter(rows.plan, IsOneOf(rows.action, codes))));
+        parts.push_back(std::move(part));
       }
-      const PlanPtr counted = Metrics(rows, "fleuve.merge.target", std::move(counts));
-      std::vector<std::int64_t> gone = Codes(true, MergeClause::Kind::kDelete);
-      const std::vector<std::int64_t> more = Codes(false, MergeClause::Kind::kDelete);
-      gone.insert(gone.end(), more.begin(), more.end());
-      const PlanPtr kept = gone.empty() ? counted : plan::MakeFilter(counted, Not(IsOneOf(action, gone)));
-      FLEUVE_ASSIGN(const PlanPtr part, RecomputeGenerated(ProjectTo(kept, NewValues(action), schema_), schema_,
-                                                           AssignedColumns(), context_.config));
-      parts.push_back(part);
+    } else if (!touched_.empty()) {
+      FLEUVE_ASSIGN(const Acted rows, ActionRows(Side::kBoth, true));
+      FLEUVE_ASSIGN(ExprPtr count, CountIf(Is(rows.action, 0), context_.config));
+      const PlanPtr counted = Metrics(rows.plan, "fleuve.merge.target", {std::move(count)});
+      const std::vector<std::int64_t> gone = Codes(MergeClause::Kind::kDelete);
+      const PlanPtr kept = gone.empty() ? counted : plan::MakeFilter(counted, Not(IsOneOf(rows.action, gone)));
+      FLEUVE_ASSIGN(PlanPtr part, NewRows(rows, kept));
+      parts.push_back(std::move(part));
     }
     if (!spec_.not_matched.empty()) {
       plan::Attribute action;
       FLEUVE_ASSIGN(const PlanPtr rows, InsertRows(&action));
       FLEUVE_ASSIGN(ExprPtr count, CountIf(Flag(true), context_.config));
-      parts.push_back(Metrics(rows, "fleuve.merge.inserts", {std::move(count)}));
+      PlanPtr part = Metrics(rows, "fleuve.merge.inserts", {std::move(count)});
+      if (!parts.empty() && parts[0]->output.size() > part->output.size()) {
+        part = Extend(part, {{NewAttribute("__row_id", DataType::Long()), plan::MakeNull(DataType::Long())},
+                             {NewAttribute("__row_version", DataType::Long()), plan::MakeNull(DataType::Long())}});
+      }
+      parts.push_back(std::move(part));
     }
     if (parts.empty()) {
-      return {};
+      return KeepsChanges(*snapshot_) ? WriteChanges() : fleuve::Result<void>();
     }
-    PlanPtr result = parts[0];
-    if (parts.size() == 2) {
-      auto both = std::make_shared<plan::LogicalPlan>();
-      both->kind = plan::PlanKind::kUnion;
-      both->children = parts;
-      both->output = plan::AttributesOf(schema_);
-      result = both;
-    }
+    const PlanPtr result = UnionOf(std::move(parts));
     TableContext own = context_;
     own.observer = std::make_shared<engine::RunObserver>();
     FLEUVE_ASSIGN(const auto constraints, ConstraintsOf(metadata_, schema_, result, context_.config));
@@ -662,11 +735,7 @@ class Merger {
     for (const engine::ObservedMetrics& metrics : own.observer->metrics()) {
       const auto at = [&](std::size_t i) { return metrics.row[i].is_null() ? 0 : metrics.row[i].integer(); };
       if (metrics.name == "fleuve.merge.target") {
-        matched_updated_ = at(0);
-        matched_deleted_ = at(1);
-        by_source_updated_ = at(2);
-        by_source_deleted_ = at(3);
-        copied_ = at(4);
+        copied_ = at(0);
       } else if (metrics.name == "fleuve.merge.inserts") {
         inserted_ = at(0);
       }
@@ -691,19 +760,15 @@ class Merger {
       return out;
     };
     if (updated() + deleted() > 0) {
-      plan::Attribute action;
-      FLEUVE_ASSIGN(const PlanPtr rows, ActionRows(&action));
+      FLEUVE_ASSIGN(const Acted rows, ActionRows(Side::kBoth, false));
       const auto filtered = [&](MergeClause::Kind kind) {
-        std::vector<std::int64_t> codes = Codes(true, kind);
-        const std::vector<std::int64_t> more = Codes(false, kind);
-        codes.insert(codes.end(), more.begin(), more.end());
-        return plan::MakeFilter(rows, IsOneOf(action, codes));
+        return plan::MakeFilter(rows.plan, IsOneOf(rows.action, Codes(kind)));
       };
       if (updated() > 0) {
         const PlanPtr changed = filtered(MergeClause::Kind::kUpdate);
         add(changed, old_values_, "update_preimage");
-        FLEUVE_ASSIGN(const PlanPtr after, RecomputeGenerated(ProjectTo(changed, NewValues(action), schema_), schema_,
-                                                              AssignedColumns(), context_.config));
+        FLEUVE_ASSIGN(const PlanPtr after, RecomputeGenerated(ProjectTo(changed, NewValues(rows.action), schema_),
+                                                              schema_, AssignedColumns(), context_.config));
         add(after, columns_of(after), "update_postimage");
       }
       if (deleted() > 0) {
@@ -711,6 +776,9 @@ class Merger {
       }
     }
     if (inserted_ > 0 && !parts.empty()) {
+      if (!counted_.empty()) {
+        return Error::Unsupported("MERGE that both changes rows and counts identity columns, with a change data feed");
+      }
       plan::Attribute action;
       FLEUVE_ASSIGN(const PlanPtr rows, InsertRows(&action));
       add(rows, columns_of(rows), "insert");
@@ -746,12 +814,13 @@ class Merger {
     parameters.Set("notMatchedBySourcePredicates", Json(ClauseList(spec_.not_matched_by_source)));
     operation.parameters = std::move(parameters);
     operation.user_metadata = Conf(context_.config, "spark.databricks.delta.commitInfo.userMetadata");
+    operation.tags = RowTrackingTags(*snapshot_);
     const auto number = [](std::int64_t n) { return std::to_string(n); };
     const std::string elapsed = Millis(start_, context_.logs->context().clock->MonotonicNanos());
     operation.metrics = {{"numTargetRowsCopied", number(copied_)},
                          {"numTargetRowsDeleted", number(deleted())},
-                         {"numTargetBytesRemoved", number(removed_bytes_)},
-                         {"numTargetDeletionVectorsAdded", "0"},
+                         {"numTargetBytesRemoved", number(marked_.removed_bytes)},
+                         {"numTargetDeletionVectorsAdded", number(marked_.vectors_added)},
                          {"numTargetRowsMatchedUpdated", number(matched_updated_)},
                          {"numTargetRowsMatchedDeleted", number(matched_deleted_)},
                          {"numTargetRowsUpdated", number(updated())},
@@ -763,13 +832,13 @@ class Merger {
                          {"executionTimeMs", elapsed},
                          {"materializeSourceTimeMs", "0"},
                          {"numTargetRowsInserted", number(inserted_)},
-                         {"numTargetDeletionVectorsUpdated", "0"},
+                         {"numTargetDeletionVectorsUpdated", number(marked_.vectors_updated)},
                          {"scanTimeMs", "0"},
                          {"numOutputRows", number(copied_ + updated() + inserted_)},
-                         {"numTargetDeletionVectorsRemoved", "0"},
+                         {"numTargetDeletionVectorsRemoved", number(marked_.vectors_removed)},
                          {"numTargetRowsNotMatchedBySourceUpdated", number(by_source_updated_)},
                          {"numSourceRows", number(source_rows_)},
-                         {"numTargetFilesRemoved", number(static_cast<std::int64_t>(touched_.size()))}};
+                         {"numTargetFilesRemoved", number(marked_.removed_files)}};
     return operation;
   }
 
@@ -786,11 +855,16 @@ class Merger {
   std::vector<std::vector<ExprPtr>> matched_values_;
   std::vector<std::vector<ExprPtr>> by_source_values_;
   std::vector<std::vector<NamedColumn>> insert_columns_;
+  /// Identity columns that inserts leave to be counted.
+  std::vector<std::size_t> counted_;
   PlanPtr source_;
   std::int64_t source_rows_ = 0;
   std::vector<delta::AddFile> candidates_;
   std::vector<delta::AddFile> touched_;
-  std::int64_t removed_bytes_ = 0;
+  std::vector<RowNumbers> touched_rows_;
+  /// Changed rows are taken out by deletion vectors; else their files are written anew.
+  bool marks_ = false;
+  MarkedRows marked_;
   DataFiles written_;
   DataFiles changes_;
   std::int64_t matched_updated_ = 0;
@@ -804,7 +878,17 @@ class Merger {
 }  // namespace
 
 Result<RowsResult> MergeInto(const TableContext& context, const TableRef& table, const MergeSpec& spec) {
-  Merger merger(context, table, spec);
+  MergeSpec padded = spec;
+  FLEUVE_ASSIGN(padded.condition, plan::PadCharAttributes(spec.condition, context.config));
+  for (auto* clauses : {&padded.matched, &padded.not_matched, &padded.not_matched_by_source}) {
+    for (MergeClause& clause : *clauses) {
+      FLEUVE_ASSIGN(clause.condition, plan::PadCharAttributes(clause.condition, context.config));
+      for (Assignment& assignment : clause.assignments) {
+        FLEUVE_ASSIGN(assignment.value, plan::PadCharAttributes(assignment.value, context.config));
+      }
+    }
+  }
+  Merger merger(context, table, padded);
   return merger.Run();
 }
 

@@ -33,9 +33,13 @@ Result<std::vector<plan::ExprPtr>> ApplyAssignments(const types::Schema& schema,
                                                     const plan::AnalysisConfig& config,
                                                     const std::function<Error(const std::string&)>& unknown);
 
-/// Generated columns that no assignment names, computed anew over the new values (`rows` has the table's columns).
+/// Generated columns that no assignment names, computed anew over the new values (`rows` has the table's columns first;
+/// what it has more is kept).
 Result<plan::PlanPtr> RecomputeGenerated(const plan::PlanPtr& rows, const types::Schema& schema,
                                          const std::vector<std::string>& assigned, const plan::AnalysisConfig& config);
+
+/// All rows of plans whose columns have the same types, in order (one plan: itself).
+plan::PlanPtr UnionOf(std::vector<plan::PlanPtr> plans);
 
 /// A condition as something that is never NULL.
 plan::ExprPtr IsTrue(const plan::ExprPtr& condition);

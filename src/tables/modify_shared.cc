@@ -47,6 +47,21 @@ Result<void> CheckCondition(const ExprPtr& condition, const std::string& stateme
   return {};
 }
 
+plan::PlanPtr UnionOf(std::vector<plan::PlanPtr> plans) {
+  if (plans.size() == 1) {
+    return std::move(plans[0]);
+  }
+  auto all = std::make_shared<plan::LogicalPlan>();
+  all->kind = plan::PlanKind::kUnion;
+  for (plan::Attribute attribute : plans[0]->output) {
+    attribute.id = plan::NewAttributeId();
+    attribute.nullable = true;
+    all->output.push_back(std::move(attribute));
+  }
+  all->children = std::move(plans);
+  return all;
+}
+
 ExprPtr IsTrue(const ExprPtr& condition) {
   return plan::MakeCall("eqnullsafe", {condition, plan::MakeLiteral(Value(true), DataType::Boolean())},
                         DataType::Boolean(), false, condition->can_fail);
@@ -235,7 +250,15 @@ Result<plan::PlanPtr> RecomputeGenerated(const plan::PlanPtr& rows, const types:
     values.push_back(std::move(value));
     any = true;
   }
-  return any ? ProjectTo(rows, std::move(values), schema) : rows;
+  if (!any) {
+    return rows;
+  }
+  std::vector<StructField> fields = schema.fields();
+  for (std::size_t i = fields.size(); i < rows->output.size(); ++i) {
+    values.push_back(plan::MakeAttribute(rows->output[i]));
+    fields.push_back(plan::FieldOf(rows->output[i]));
+  }
+  return ProjectTo(rows, std::move(values), DataType::Struct(std::move(fields)));
 }
 
 }  // namespace fleuve::tables

@@ -10,6 +10,7 @@
 #include "delta/table_source.h"
 #include "plan/coercion.h"
 #include "tables/data_files_internal.h"
+#include "tables/identity_internal.h"
 #include "tables/insert_columns_internal.h"
 #include "tables/rewrite_internal.h"
 #include "tables/schema_internal.h"
@@ -164,6 +165,12 @@ class Writer {
       return RunError(std::move(run).error());
     }
     DataFiles written = *std::move(run);
+    FLEUVE_ASSIGN(const std::vector<std::size_t> counted, GeneratedIdentities(columns_, schema_));
+    if (!counted.empty() && written.row_count > 0) {
+      metadata_.schema_string = SchemaText(AdvanceIdentities(schema_, counted, written.row_count));
+      FLEUVE_TRY(transaction_->UpdateMetadata(metadata_));
+      tags_ = {{"delta.identity.schemaUpdate", "true"}};
+    }
     std::vector<delta::Action> actions;
     if (app_) {
       app_->last_updated = Now();
@@ -476,6 +483,7 @@ class Writer {
   delta::Operation MakeOperation(const DataFiles& written) const {
     delta::Operation operation;
     operation.user_metadata = options_.user_metadata;
+    operation.tags = tags_;
     const auto number = [](std::int64_t n) { return std::to_string(n); };
     Json parameters(Json::Object{});
     if (spec_.stream) {
@@ -546,6 +554,7 @@ class Writer {
   std::unique_ptr<delta::Transaction> transaction_;
   std::vector<std::string> extra_files_;
   std::vector<std::string> extra_folders_;
+  delta::StringMap tags_;
   std::int64_t removed_files_ = 0;
   std::int64_t removed_bytes_ = 0;
 };

@@ -1,0 +1,184 @@
+#include "base/bytes.h"
+#include "fleuve/plan.pb.h"
+#include "plan/analyzer.h"
+#include "session/executor_internal.h"
+#include "session/statement_internal.h"
+#include "session/table_plans_internal.h"
+#include "tables/commands.h"
+
+namespace fleuve::session {
+
+namespace {
+
+/// The Delta table behind a relation that names one, perhaps with time travel.
+std::shared_ptr<const delta::DeltaTable> DeltaTableOf(const plan::PlanPtr& relation) {
+  const plan::LogicalPlan* at = relation.get();
+  while (at->kind == plan::PlanKind::kProject && at->children.size() == 1) {
+    at = at->children[0].get();
+  }
+  if (at->kind != plan::PlanKind::kTable) {
+    return nullptr;
+  }
+  if (auto table = std::dynamic_pointer_cast<const delta::DeltaTable>(at->table)) {
+    return table;
+  }
+  if (const auto pinned = std::dynamic_pointer_cast<const PinnedTable>(at->table)) {
+    return pinned->table();
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Result<RowsResult> Executor::Clone(const plan::PlanPtr& source, const CloneTarget& asked, SessionResolver& resolver) {
+  const auto table = DeltaTableOf(source);
+  if (table == nullptr) {
+    return Error::Unsupported("SHALLOW CLONE of something else than a Delta table");
+  }
+  FLEUVE_ASSIGN(const TableTarget target, resolver.Target(asked.parts, false));
+  bool exists = target.row.has_value();
+  if (target.is_path) {
+    if (target.provider != "delta") {
+      return Error::Unsupported("SHALLOW CLONE to the format " + target.provider);
+    }
+    FLEUVE_ASSIGN(exists, state_.services().logs->Open(target.location)->Exists());
+  }
+  if (exists && asked.if_not_exists) {
+    return Nothing();
+  }
+  if (exists && !asked.replace && !target.is_path) {
+    return Error(ErrorKind::kAlreadyExists, "DELTA_TABLE_ALREADY_EXISTS",
+                 "Table " + target.display + " already exists.")
+        .With("tableName", target.display);
+  }
+  if (!exists && asked.replace && !asked.or_create) {
+    return TableNotFound(asked.parts);
+  }
+  tables::TableRef ref = RefOf(target);
+  if (!target.is_path) {
+    FLEUVE_TRY(state_.services().catalog->GetDatabase(target.database));
+    if (asked.location) {
+      FLEUVE_ASSIGN(ref.location, storage::Resolve(*asked.location));
+      ref.is_managed = false;
+    } else if (!target.row) {
+      FLEUVE_ASSIGN(const std::string folder,
+                    state_.services().catalog->DefaultTableLocation(target.database, target.name));
+      FLEUVE_ASSIGN(ref.location, storage::Resolve(folder));
+      ref.is_managed = true;
+    }
+  }
+  tables::CloneSpec spec;
+  spec.source = table->snapshot();
+  spec.source_name = table->name();
+  spec.properties = asked.properties;
+  spec.replace = asked.replace;
+  FLEUVE_ASSIGN(const tables::TableContext context, TablesContext());
+  FLEUVE_ASSIGN(tables::RowsResult result, tables::CloneTable(context, ref, spec));
+  if (!target.is_path) {
+    catalog::Table row;
+    row.database = target.database;
+    row.name = target.name;
+    row.kind = ref.is_managed ? catalog::TableKind::kManaged : catalog::TableKind::kExternal;
+    row.provider = "delta";
+    row.location = ref.location.path;
+    row.comment = table->snapshot()->metadata().description.value_or("");
+    row.owner = state_.services().user;
+    row.created_ms = state_.services().clock->NowMillis();
+    FLEUVE_TRY(state_.services().catalog->CreateTable(std::move(row), target.row.has_value()));
+  }
+  return RowsResult{std::move(result.schema), std::move(result.rows)};
+}
+
+Result<void> Executor::Convert(const std::vector<std::string>& parts, const types::Schema& partition_schema,
+                               bool statistics, SessionResolver& resolver) {
+  FLEUVE_ASSIGN(const TableTarget target, resolver.Target(parts, true));
+  if (target.provider == "delta") {
+    return {};  // as it should be already
+  }
+  if (target.provider != "parquet") {
+    return Error(ErrorKind::kUnsupported, "DELTA_CONVERT_NON_PARQUET_TABLE",
+                 "CONVERT TO DELTA works on Parquet only, not on " + target.display + ".")
+        .With("ident", target.display)
+        .With("sourceName", target.provider);
+  }
+  tables::ConvertSpec spec;
+  spec.partition_schema = partition_schema;
+  spec.statistics = statistics;
+  if (target.row && partition_schema.fields().empty() && !target.row->partition_columns.empty()) {
+    FLEUVE_ASSIGN(const Json json, Json::Parse(target.row->schema_json));
+    FLEUVE_ASSIGN(const types::DataType schema, types::DataType::FromJson(json));
+    std::vector<types::StructField> fields;
+    for (const std::string& name : target.row->partition_columns) {
+      if (const auto at = types::FieldIndex(schema, name)) {
+        fields.push_back(schema.fields()[*at]);
+      }
+    }
+    spec.partition_schema = types::DataType::Struct(std::move(fields));
+  }
+  FLEUVE_ASSIGN(const tables::TableContext context, TablesContext());
+  FLEUVE_TRY(tables::ConvertToDelta(context, RefOf(target), spec));
+  if (target.row) {
+    catalog::Table row = *target.row;
+    row.provider = "delta";
+    row.schema_json.clear();
+    row.partition_columns.clear();
+    FLEUVE_TRY(state_.services().catalog->AlterTable(row));
+  }
+  return {};
+}
+
+Result<RowsResult> Executor::DeltaStatement(const pb::Command& command, SessionResolver& resolver) {
+  switch (command.kind_case()) {
+    case pb::Command::kCloneTable: {
+      const pb::CloneTable& clone = command.clone_table();
+      FLEUVE_ASSIGN(const plan::PlanPtr source, AnalyzeWith(resolver, clone.source()));
+      CloneTarget target;
+      target.parts = PartsOf(clone.table());
+      if (clone.has_location()) {
+        target.location = clone.location();
+      }
+      target.replace = clone.replace();
+      target.or_create = clone.or_create();
+      target.if_not_exists = clone.if_not_exists();
+      target.properties = ToOptions(clone.properties());
+      return Clone(source, target, resolver);
+    }
+    case pb::Command::kConvertToDelta: {
+      const pb::ConvertToDelta& convert = command.convert_to_delta();
+      std::vector<types::StructField> fields;
+      for (const pb::ColumnDefinition& column : convert.partition_columns()) {
+        FLEUVE_ASSIGN(types::DataType type, sql::ParseDataType(column.type()));
+        fields.push_back({column.name(column.name_size() - 1), std::move(type), true, Json(Json::Object{})});
+      }
+      FLEUVE_TRY(Convert(PartsOf(convert.table()), types::DataType::Struct(std::move(fields)), !convert.no_statistics(),
+                         resolver));
+      return Nothing();
+    }
+    case pb::Command::kGenerateManifest: {
+      const pb::GenerateManifest& generate = command.generate_manifest();
+      FLEUVE_ASSIGN(const tables::TableRef table, DeltaTarget(PartsOf(generate.table()), resolver, "GENERATE"));
+      FLEUVE_ASSIGN(const tables::TableContext context, TablesContext());
+      FLEUVE_TRY(tables::GenerateManifest(context, table, generate.mode()));
+      return Nothing();
+    }
+    case pb::Command::kReorg: {
+      const pb::Reorg& reorg = command.reorg();
+      if (AsciiUpper(reorg.apply()).find("PURGE") == std::string::npos) {
+        return Error::Unsupported("REORG TABLE ... APPLY (" + reorg.apply() + ")");
+      }
+      FLEUVE_ASSIGN(const tables::TableRef table, DeltaTarget(PartsOf(reorg.table()), resolver, "REORG TABLE"));
+      tables::OptimizeSpec spec;
+      spec.purge = true;
+      if (reorg.has_condition()) {
+        spec.where = reorg.condition_sql();
+      }
+      FLEUVE_ASSIGN(const tables::TableContext context, TablesContext());
+      return tables::Optimize(context, table, spec);
+    }
+    default:
+      break;
+  }
+  return Error::Internal("a statement on Delta tables of no kind");
+}
+
+}  // namespace fleuve::session
