@@ -266,7 +266,7 @@ Result<void> CheckServed(const LogicalPlan& node) {
       return Error::Unsupported("tail on a stream");
     case PlanKind::kIntersect:
     case PlanKind::kExcept:
-      return Error::Unsupported("INTERSECT and EXCEPT on a stream");
+      return node.all ? Result<void>(Error::Unsupported("INTERSECT ALL and EXCEPT ALL on a stream")) : Result<void>();
     default:
       return {};
   }

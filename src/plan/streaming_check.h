@@ -31,4 +31,8 @@ Result<void> CheckStreaming(const PlanPtr& plan, const StreamingRules& rules);
 /// without a watermark.
 Result<void> CheckStreamingBatch(const PlanPtr& plan, const StreamingRules& rules);
 
+/// INTERSECT and EXCEPT of a stream and a table (checked by `CheckStreaming`) as what Spark makes of them: a join with
+/// the table under an aggregation over all columns.
+PlanPtr ReplaceStreamingSets(const PlanPtr& plan);
+
 }  // namespace fleuve::plan

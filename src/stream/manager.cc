@@ -494,6 +494,7 @@ Result<QueryPtr> ManagerImpl::Start(QueryRequest request) {
   parts.temporary_checkpoint = place.temporary;
   parts.host = host_;
   parts.request = std::move(request);
+  parts.request.plan = plan::ReplaceStreamingSets(parts.request.plan);
   auto query = std::make_shared<MicroBatchQuery>(std::move(parts));
   {
     std::lock_guard lock(registry_->mutex);
