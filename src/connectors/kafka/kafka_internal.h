@@ -215,6 +215,17 @@ class Producer {
   Result<std::int64_t> Produce(columnar::BatchReader& rows, const CancellationTokenPtr& token);
   /// Waits until the broker has taken everything; the first refusal is the error.
   Result<void> Flush(const CancellationTokenPtr& token);
+  /// kafka.transactional.id is set: rows become visible with `CommitTransaction`.
+  bool is_transactional() const { return !transactional_id_.empty(); }
+  /// Ends what an earlier producer of this id left open and makes it unable to write more. Once, before the first
+  /// transaction.
+  Result<void> InitTransactions(const CancellationTokenPtr& token);
+  Result<void> BeginTransaction();
+  /// Rows of the transaction become visible together with the record that `group` has done everything up to `batch`.
+  Result<void> CommitTransaction(const std::string& group, std::int64_t batch);
+  void AbortTransaction();
+  /// The newest batch that `group` has recorded; -1: none.
+  Result<std::int64_t> NewestBatch(const std::string& group) const;
   /// What the query does not prefix with a condition.
   void set_plain_errors(bool plain) { plain_errors_ = plain; }
 
@@ -224,6 +235,8 @@ class Producer {
 
   KafkaPtr client_;
   std::optional<std::string> topic_;
+  std::map<std::string, std::string> settings_;
+  std::string transactional_id_;
   std::int64_t max_block_ms_ = 60000;
   bool plain_errors_ = false;
   struct Outcome;

@@ -2,6 +2,7 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "connectors/kafka/kafka.h"
 #include "connectors/kafka/kafka_internal.h"
 #include "plan/analyzer.h"
@@ -87,6 +88,10 @@ Result<std::unique_ptr<Producer>> Producer::Open(const plan::Options& options) {
     producer->topic_ = std::string(TrimAscii(*topic));
   }
   producer->max_block_ms_ = NumberSetting(settings, "max.block.ms", 60000);
+  producer->settings_ = settings;
+  if (const auto id = settings.find("transactional.id"); id != settings.end()) {
+    producer->transactional_id_ = id->second;
+  }
   return producer;
 }
 
@@ -258,6 +263,90 @@ Result<void> Producer::Flush(const CancellationTokenPtr& token) {
 
 namespace {
 
+/// Calls a step of a transaction again while the client says so. The client is told to abort where it must.
+Result<void> Step(const std::string& what, const CancellationTokenPtr& token,
+                  const std::function<rd_kafka_error_t*()>& call) {
+  for (;;) {
+    rd_kafka_error_t* error = call();
+    if (error == nullptr) {
+      return {};
+    }
+    const bool again = rd_kafka_error_is_retriable(error) != 0;
+    const Error failed = BrokerError(rd_kafka_error_code(error), what + ": " + rd_kafka_error_string(error));
+    rd_kafka_error_destroy(error);
+    if (!again) {
+      return failed;
+    }
+    if (token) {
+      FLEUVE_TRY(token->Check());
+    }
+  }
+}
+
+constexpr int kStepMs = 10000;
+
+}  // namespace
+
+Result<void> Producer::InitTransactions(const CancellationTokenPtr& token) {
+  return Step("the transactions of " + transactional_id_ + " could not be begun", token,
+              [&] { return rd_kafka_init_transactions(client_.get(), kStepMs); });
+}
+
+Result<void> Producer::BeginTransaction() {
+  return Step("a transaction could not be begun", nullptr, [&] { return rd_kafka_begin_transaction(client_.get()); });
+}
+
+Result<void> Producer::CommitTransaction(const std::string& group, std::int64_t batch) {
+  const std::unique_ptr<rd_kafka_topic_partition_list_t, void (*)(rd_kafka_topic_partition_list_t*)> offsets(
+      rd_kafka_topic_partition_list_new(1), rd_kafka_topic_partition_list_destroy);
+  rd_kafka_topic_partition_list_add(offsets.get(), topic_->c_str(), 0)->offset = batch + 1;
+  const std::unique_ptr<rd_kafka_consumer_group_metadata_t, void (*)(rd_kafka_consumer_group_metadata_t*)> metadata(
+      rd_kafka_consumer_group_metadata_new(group.c_str()), rd_kafka_consumer_group_metadata_destroy);
+  FLEUVE_TRY(Step("the number of the batch could not be added to the transaction", nullptr, [&] {
+    return rd_kafka_send_offsets_to_transaction(client_.get(), offsets.get(), metadata.get(), kStepMs);
+  }));
+  return Step("the transaction could not be committed", nullptr,
+              [&] { return rd_kafka_commit_transaction(client_.get(), kStepMs); });
+}
+
+void Producer::AbortTransaction() {
+  rd_kafka_error_t* error = rd_kafka_abort_transaction(client_.get(), kStepMs);
+  if (error != nullptr) {
+    LogWarn(std::string("kafka: a transaction could not be aborted; the broker ends it later: ") +
+            rd_kafka_error_string(error));
+    rd_kafka_error_destroy(error);
+  }
+}
+
+Result<std::int64_t> Producer::NewestBatch(const std::string& group) const {
+  std::map<std::string, std::string> settings;
+  for (const auto& [name, value] : settings_) {
+    if (name == "bootstrap.servers" || name == "security.protocol" || name.starts_with("sasl.") ||
+        name.starts_with("ssl.") || name.starts_with("client.")) {
+      settings[name] = value;
+    }
+  }
+  settings["group.id"] = group;
+  FLEUVE_ASSIGN(ConfPtr conf, MakeConf(settings, /*is_producer=*/false));
+  FLEUVE_ASSIGN(const KafkaPtr client, MakeClient(RD_KAFKA_CONSUMER, std::move(conf)));
+  const std::unique_ptr<rd_kafka_topic_partition_list_t, void (*)(rd_kafka_topic_partition_list_t*)> offsets(
+      rd_kafka_topic_partition_list_new(1), rd_kafka_topic_partition_list_destroy);
+  rd_kafka_topic_partition_list_add(offsets.get(), topic_->c_str(), 0);
+  for (int attempt = 0;; ++attempt) {
+    const rd_kafka_resp_err_t code = rd_kafka_committed(client.get(), offsets.get(), kStepMs);
+    const rd_kafka_topic_partition_t& one = offsets->elems[0];
+    const rd_kafka_resp_err_t failed = code != RD_KAFKA_RESP_ERR_NO_ERROR ? code : one.err;
+    if (failed == RD_KAFKA_RESP_ERR_NO_ERROR) {
+      return one.offset >= 0 ? one.offset - 1 : -1;
+    }
+    if (attempt >= 5) {
+      return BrokerError(failed, "the newest batch of " + group + " could not be asked for");
+    }
+  }
+}
+
+namespace {
+
 class KafkaBatch final : public StagedBatch {
  public:
   explicit KafkaBatch(std::int64_t rows) : rows_(rows) {}
@@ -268,23 +357,72 @@ class KafkaBatch final : public StagedBatch {
   const std::int64_t rows_;
 };
 
-/// At least once: a batch that is run again is written again.
+/// A batch that Kafka has already.
+class HeldBatch final : public StagedBatch {
+ public:
+  bool already_there() const override { return true; }
+  Result<CommitOutcome> Commit() override { return CommitOutcome::kAlreadyThere; }
+};
+
+/// Rows of an open transaction.
+class TransactionBatch final : public StagedBatch {
+ public:
+  TransactionBatch(std::shared_ptr<Producer> producer, std::string group, std::int64_t batch, std::int64_t rows)
+      : producer_(std::move(producer)), group_(std::move(group)), batch_(batch), rows_(rows) {}
+  ~TransactionBatch() override {
+    if (!ended_) {
+      producer_->AbortTransaction();
+    }
+  }
+  Result<CommitOutcome> Commit() override {
+    FLEUVE_TRY(producer_->CommitTransaction(group_, batch_));
+    ended_ = true;
+    return CommitOutcome::kCommitted;
+  }
+  std::int64_t num_output_rows() const override { return rows_; }
+
+ private:
+  const std::shared_ptr<Producer> producer_;
+  const std::string group_;
+  const std::int64_t batch_;
+  const std::int64_t rows_;
+  bool ended_ = false;
+};
+
+/// At least once: a batch that is run again is written again. With kafka.transactional.id exactly once: the rows of a
+/// batch and the number of the batch become visible in one transaction of the broker.
 class KafkaSink final : public Sink {
  public:
-  explicit KafkaSink(plan::Options options) : options_(std::move(options)) {}
+  KafkaSink(plan::Options options, const std::string& query_id)
+      : options_(std::move(options)),
+        is_transactional_(FindSetting(options_, "transactional.id")),
+        group_("fleuve-" + query_id) {}
 
   std::string description() const override {
     return "org.apache.spark.sql.kafka010.KafkaSourceProvider$KafkaTable@" +
            std::to_string(reinterpret_cast<std::uintptr_t>(this) % 100000000);
   }
-  bool run_is_effect() const override { return true; }
+  bool run_is_effect() const override { return !is_transactional_; }
+
+  Result<SinkRecord> Newest() override {
+    SinkRecord record;
+    if (is_transactional_) {
+      FLEUVE_TRY(OpenProducer(nullptr));
+      FLEUVE_ASSIGN(record.newest_batch, producer_->NewestBatch(group_));
+      newest_ = record.newest_batch;
+    }
+    return record;
+  }
 
   Result<std::unique_ptr<StagedBatch>> Run(const SinkBatch& batch) override {
-    if (!producer_) {
-      FLEUVE_ASSIGN(producer_, Producer::Open(options_));
-      producer_->set_plain_errors(true);
-    }
+    FLEUVE_TRY(OpenProducer(batch.token));
     FLEUVE_ASSIGN(const plan::PlanPtr projected, producer_->Project(batch.plan));
+    if (is_transactional_ && batch.is_recovered) {
+      FLEUVE_ASSIGN(newest_, producer_->NewestBatch(group_));
+    }
+    if (is_transactional_ && newest_ >= batch.batch_id.value) {
+      return std::unique_ptr<StagedBatch>(std::make_unique<HeldBatch>());
+    }
     FLEUVE_ASSIGN(const plan::PlanPtr prepared, plan::Prepare(projected, batch.config));
     if (batch.on_prepared) {
       batch.on_prepared(prepared);
@@ -294,19 +432,50 @@ class KafkaSink final : public Sink {
     options.observer = batch.observer;
     options.session_zone = batch.config.session_zone;
     FLEUVE_ASSIGN(auto reader, batch.engine->Execute(prepared, options));
+    if (is_transactional_) {
+      FLEUVE_TRY(producer_->BeginTransaction());
+    }
     auto rows = producer_->Produce(*reader, batch.token);
     auto flushed = rows.ok() ? producer_->Flush(batch.token) : Result<void>();
     if (!rows.ok() || !flushed.ok()) {
+      if (is_transactional_) {
+        producer_->AbortTransaction();
+      }
       // A client that failed once is not used again.
       producer_.reset();
       return rows.ok() ? std::move(flushed).error() : std::move(rows).error();
+    }
+    if (is_transactional_) {
+      return std::unique_ptr<StagedBatch>(
+          std::make_unique<TransactionBatch>(producer_, group_, batch.batch_id.value, *rows));
     }
     return std::unique_ptr<StagedBatch>(std::make_unique<KafkaBatch>(*rows));
   }
 
  private:
+  static bool FindSetting(const plan::Options& options, const std::string& name) {
+    return plan::FindOption(options, "kafka." + name) != nullptr;
+  }
+
+  Result<void> OpenProducer(const CancellationTokenPtr& token) {
+    if (producer_) {
+      return {};
+    }
+    FLEUVE_ASSIGN(std::shared_ptr<Producer> producer, Producer::Open(options_));
+    producer->set_plain_errors(true);
+    if (is_transactional_) {
+      FLEUVE_TRY(producer->InitTransactions(token));
+    }
+    producer_ = std::move(producer);
+    return {};
+  }
+
   const plan::Options options_;
-  std::unique_ptr<Producer> producer_;
+  const bool is_transactional_;
+  /// Under this name the broker keeps the number of the newest batch.
+  const std::string group_;
+  std::shared_ptr<Producer> producer_;
+  std::int64_t newest_ = -1;
 };
 
 class KafkaSinkProvider final : public SinkProvider {
@@ -314,10 +483,16 @@ class KafkaSinkProvider final : public SinkProvider {
   Result<void> CheckSpec(const SinkSpec& spec, const SinkContext&) override {
     FLEUVE_ASSIGN(const auto settings, ProducerSettings(spec.options));
     FLEUVE_ASSIGN(const ConfPtr conf, MakeConf(settings, /*is_producer=*/true));
+    if (settings.contains("transactional.id") && plan::FindOption(spec.options, "topic") == nullptr) {
+      return Error(ErrorKind::kInvalidArgument, "",
+                   "Option 'kafka.transactional.id' needs the option 'topic': the number of the newest batch is kept "
+                   "with it.")
+          .Family(ErrorFamily::kIllegalArgument);
+    }
     return {};
   }
-  Result<std::unique_ptr<Sink>> MakeSink(const SinkSpec& spec, const SinkContext&) override {
-    return std::unique_ptr<Sink>(std::make_unique<KafkaSink>(spec.options));
+  Result<std::unique_ptr<Sink>> MakeSink(const SinkSpec& spec, const SinkContext& context) override {
+    return std::unique_ptr<Sink>(std::make_unique<KafkaSink>(spec.options, context.query_id));
   }
 };
 
@@ -326,6 +501,9 @@ class KafkaSinkProvider final : public SinkProvider {
 Result<void> WriteTopic(engine::Engine& engine, const plan::PlanPtr& input, const plan::Options& options,
                         const plan::AnalysisConfig& config, const CancellationTokenPtr& token) {
   FLEUVE_ASSIGN(const auto producer, Producer::Open(options));
+  if (producer->is_transactional()) {
+    return Error::Unsupported("the Kafka setting 'kafka.transactional.id' in a batch write");
+  }
   FLEUVE_ASSIGN(const plan::PlanPtr projected, producer->Project(input));
   FLEUVE_ASSIGN(const plan::PlanPtr prepared, plan::Prepare(projected, config));
   engine::ExecuteOptions execute;
