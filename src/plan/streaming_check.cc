@@ -264,6 +264,16 @@ Result<void> CheckServed(const LogicalPlan& node) {
   switch (node.kind) {
     case PlanKind::kTail:
       return Error::Unsupported("tail on a stream");
+    case PlanKind::kAggregate:
+      for (const ExprPtr& key : node.grouping) {
+        const bool inside = AnyExpr(key, [](const Expr& part) {
+          return part.kind == ExprKind::kCall && part.function == "spark_session_window";
+        });
+        if (inside && !IsSessionWindow(key)) {
+          return Error::Unsupported("session_window() inside another grouping expression of a stream");
+        }
+      }
+      return {};
     case PlanKind::kIntersect:
     case PlanKind::kExcept:
       return node.all ? Result<void>(Error::Unsupported("INTERSECT ALL and EXCEPT ALL on a stream")) : Result<void>();
