@@ -12,6 +12,7 @@
 #include "cli/settings.h"
 #include "cli/signals.h"
 #include "cli/sql_shell.h"
+#include "cli/table_command.h"
 #include "cli/version.h"
 #include "connect/client.h"
 #include "storage/object_store.h"
@@ -141,6 +142,15 @@ int Sql(const Flags& flags, const std::string& text, const std::string& file, co
   return code.ok() ? *code : Fail(code.error());
 }
 
+int Table(const Flags& flags, const TableCommand& command) {
+  if (IsFileCheck(command)) {
+    const auto code = RunFileCheck(command);
+    return code.ok() ? *code : Fail(code.error());
+  }
+  const auto statement = TableSql(command);
+  return statement.ok() ? Sql(flags, *statement, "", "") : Fail(statement.error());
+}
+
 /// Cuts the words behind `run ... FILE` off: they belong to the program, options included. Returns how many words are
 /// ours.
 int OwnWords(int argc, char** argv) {
@@ -206,6 +216,35 @@ int Main(int argc, char** argv) {
   sql->add_option("--remote", remote, "sc://host:port of another server instead of an embedded one");
   add_common(sql);
   sql->callback([&] { code = Sql(flags, text, script, remote); });
+
+  TableCommand on_table;
+  CLI::App* table = app.add_subcommand("table", "look at a Delta table by its path, and keep it in order");
+  table->require_subcommand(1);
+  const auto add_action = [&](const char* name, const char* what) {
+    CLI::App* action = table->add_subcommand(name, what);
+    action->add_option("path", on_table.path, "folder of the table")->required();
+    add_common(action);
+    action->callback([&, name] {
+      on_table.action = name;
+      code = Table(flags, on_table);
+    });
+    return action;
+  };
+  add_action("history", "its commits, newest first");
+  add_action("detail", "schema, size, properties, protocol");
+  CLI::App* optimize = add_action("optimize", "write small files anew as large ones");
+  optimize->add_option("--where", on_table.where, "SQL condition on partition columns");
+  optimize->add_option("--zorder-by", on_table.zorder_by, "columns to order by, separated by commas");
+  CLI::App* vacuum = add_action("vacuum", "delete files that no version within the retention needs");
+  vacuum->add_option("--retain", on_table.retain_hours, "hours");
+  vacuum->add_flag("--dry-run", on_table.dry_run, "only tell which files would go");
+  CLI::App* restore = add_action("restore", "go back to an earlier version");
+  restore->add_option("--version", on_table.version, "number of the version");
+  restore->add_option("--timestamp", on_table.timestamp, "time of the version")->excludes("--version");
+  CLI::App* check = add_action("check", "read log and files, and tell what is wrong (exit code 2)");
+  check->add_flag("--skip-data", on_table.skip_data, "do not read data files: presence and sizes alone");
+  CLI::App* repair = add_action("repair", "take files that are gone out of the table");
+  repair->add_flag("--dry-run", on_table.dry_run, "only tell which files are gone");
 
   CLI::App* version = app.add_subcommand("version", "print the version");
   version->callback([] { std::cout << "fleuve " << kVersion << " (Spark Connect " << kSparkVersion << ")\n"; });

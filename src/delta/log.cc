@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <limits>
 #include <list>
 #include <map>
 #include <set>
+#include <unordered_map>
 
 #include "base/log.h"
 #include "base/thread_pool.h"
@@ -97,6 +99,63 @@ Error NotContiguous(std::int64_t before, std::int64_t after) {
       .With("startVersion", std::to_string(before))
       .With("endVersion", std::to_string(after))
       .With("versionToLoad", std::to_string(after));
+}
+
+/// What a checkpoint says otherwise than the commits.
+std::vector<std::string> DifferencesOf(const SnapshotState& commits, const SnapshotState& checkpoint) {
+  std::vector<std::string> out;
+  if (!checkpoint.shape || !commits.shape || !(checkpoint.shape->metadata == commits.shape->metadata)) {
+    out.emplace_back("its metadata is not that of the commits");
+  }
+  if (!checkpoint.protocol || !commits.protocol || FeaturesOf(*checkpoint.protocol) != FeaturesOf(*commits.protocol) ||
+      checkpoint.protocol->min_reader_version != commits.protocol->min_reader_version) {
+    out.emplace_back("its protocol is not that of the commits");
+  }
+  const auto key = [](const AddFile& add) {
+    return add.path + '\0' + (add.deletion_vector ? add.deletion_vector->UniqueId() : std::string());
+  };
+  std::unordered_map<std::string, std::int64_t> files;
+  commits.files->ForEach([&](const AddFile& add) { files[key(add)] = add.size; }, false);
+  std::int64_t surplus = 0;
+  std::int64_t other_size = 0;
+  std::string example;
+  checkpoint.files->ForEach(
+      [&](const AddFile& add) {
+        const auto at = files.find(key(add));
+        if (at == files.end()) {
+          ++surplus;
+          example = add.path;
+          return;
+        }
+        other_size += at->second != add.size ? 1 : 0;
+        files.erase(at);
+      },
+      false);
+  if (surplus > 0) {
+    out.push_back("it has " + std::to_string(surplus) + " files that the commits do not have, such as " + example);
+  }
+  if (!files.empty()) {
+    out.push_back("it lacks " + std::to_string(files.size()) + " files of the commits, such as " +
+                  files.begin()->first.substr(0, files.begin()->first.find('\0')));
+  }
+  if (other_size > 0) {
+    out.push_back("it gives " + std::to_string(other_size) + " files another size");
+  }
+  std::int64_t transactions = 0;
+  commits.transactions.ForEach([&](const SetTransaction& t) {
+    const SetTransaction* there = checkpoint.transactions.Find(t.app_id);
+    transactions += there != nullptr && there->version != t.version ? 1 : 0;
+  });
+  if (transactions > 0) {
+    out.push_back("it gives " + std::to_string(transactions) + " applications another transaction");
+  }
+  commits.domains.ForEach([&](const DomainMetadata& d) {
+    const DomainMetadata* there = checkpoint.domains.Find(d.domain);
+    if (!d.removed && (there == nullptr || there->configuration != d.configuration)) {
+      out.push_back("its domain " + d.domain + " is not that of the commits");
+    }
+  });
+  return out;
 }
 
 class Log final : public DeltaLog {
@@ -288,6 +347,67 @@ class Log final : public DeltaLog {
     FLEUVE_ASSIGN(const SnapshotPtr snapshot, Latest());
     FLEUVE_TRY(WriteCheckpoint(*snapshot, context_));
     return CleanUpLog(*snapshot, context_);
+  }
+
+  Result<std::vector<std::string>> Check() override {
+    FLEUVE_ASSIGN(const auto entries, ListLog({}));
+    const Listing listing = Sort(entries);
+    if (listing.commits.empty() && listing.checkpoints.empty()) {
+      return TableNotFound(location_.path);
+    }
+    std::vector<std::string> problems;
+    if (listing.has_incomplete) {
+      problems.push_back("the checkpoint of version " + std::to_string(listing.incomplete_version) +
+                         " misses some of its parts");
+    }
+    const auto checkpoint_name = [](const CheckpointFiles& files) { return files.names.front(); };
+    std::shared_ptr<SnapshotState> state;
+    if (!listing.commits.empty() && VersionOf(NameOf(listing.commits.front())) == 0) {
+      state = std::make_shared<SnapshotState>();
+      state->location = location_;
+    }
+    auto checkpoint = listing.checkpoints.begin();
+    const auto compare_until = [&](std::int64_t version) {
+      for (; checkpoint != listing.checkpoints.end() && checkpoint->version <= version; ++checkpoint) {
+        auto loaded = LoadCheckpoint(location_, context_, *checkpoint);
+        if (!loaded.ok()) {
+          problems.push_back(checkpoint_name(*checkpoint) + ": " + loaded.error().message());
+          continue;
+        }
+        if (state != nullptr && state->version == checkpoint->version) {
+          for (const std::string& text : DifferencesOf(*state, **loaded)) {
+            problems.push_back(checkpoint_name(*checkpoint) + ": " + text);
+          }
+        } else if (state == nullptr || state->version < checkpoint->version) {
+          state = *std::move(loaded);
+        }
+      }
+    };
+    for (const storage::ObjectMeta& entry : listing.commits) {
+      const std::int64_t version = VersionOf(NameOf(entry));
+      compare_until(version - 1);
+      if (state == nullptr || version <= state->version) {
+        continue;  // older than the first checkpoint
+      }
+      if (version != state->version + 1) {
+        problems.push_back("commits " + std::to_string(state->version + 1) + " to " + std::to_string(version - 1) +
+                           " are missing");
+        state = nullptr;
+        continue;
+      }
+      std::string etag;
+      auto commit = ReadCommitFile(version, &etag);
+      auto next = commit.ok() ? ApplyCommit(*state, version, commit->timestamp_ms, commit->actions)
+                              : Result<std::shared_ptr<SnapshotState>>(commit.error());
+      if (!next.ok()) {
+        problems.push_back(std::string(NameOf(entry)) + ": " + next.error().message());
+        state = nullptr;
+        continue;
+      }
+      state = *std::move(next);
+    }
+    compare_until(std::numeric_limits<std::int64_t>::max());
+    return problems;
   }
 
   void WaitForBackground() override {

@@ -87,6 +87,12 @@ Result<RowsResult> Vacuum(const TableContext& context, const TableRef& table, st
                           bool dry_run);
 Result<RowsResult> Restore(const TableContext& context, const TableRef& table, const delta::TimeTravel& when);
 
+/// What is wrong with a table: columns `kind` (log, file, vector, statistics), `path`, `problem`. No rows: all is well.
+/// Reads every data file where `read_data`.
+Result<RowsResult> CheckTable(const TableContext& context, const TableRef& table, bool read_data);
+/// Takes files that do not exist any more out of the table. Rows: their paths.
+Result<RowsResult> RepairTable(const TableContext& context, const TableRef& table, bool dry_run);
+
 struct CloneSpec {
   /// The version that is cloned, and its table as the history names it.
   delta::SnapshotPtr source;
