@@ -35,6 +35,9 @@ struct BatchInput {
   std::shared_ptr<const plan::RowScan> rows;
   /// Further scans beside `scan`, of the same columns by name (change files beside whole files).
   std::vector<std::shared_ptr<const plan::FileScan>> more_scans;
+  /// Analyzed plans over file scans beside `scan`: their columns are found by name in the source's schema, `_metadata`
+  /// among them.
+  std::vector<plan::PlanPtr> plans;
   /// Over the attributes of `SourceContext::event_time`: only rows for which it is true are read. May be null.
   plan::ExprPtr filter;
   /// Rows that a scan will give where the source knows it (Delta statistics); -1: counted while running.

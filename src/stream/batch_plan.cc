@@ -90,6 +90,24 @@ Result<PlanPtr> ScanLeaf(const plan::LogicalPlan& leaf, const std::shared_ptr<co
   return plan::MakeProject(node, std::move(exprs), leaf.output);
 }
 
+/// A source's own plan in the place of the leaf; its scans count as the leaf's.
+PlanPtr PlanLeaf(const plan::LogicalPlan& leaf, const PlanPtr& made, std::size_t index) {
+  const PlanPtr named = plan::RewritePlan(made, [&](const PlanPtr& node) -> PlanPtr {
+    if (node->kind != plan::PlanKind::kFileScan) {
+      return nullptr;
+    }
+    auto copy = std::make_shared<plan::LogicalPlan>(*node);
+    copy->name = std::string(kLeafMark) + std::to_string(index);
+    return copy;
+  });
+  std::vector<plan::ExprPtr> exprs;
+  for (const auto& attribute : leaf.output) {
+    const plan::Attribute* given = FindByName(named->output, attribute.name);
+    exprs.push_back(given != nullptr ? plan::MakeAttribute(*given) : plan::MakeNull(attribute.type));
+  }
+  return plan::MakeProject(named, std::move(exprs), leaf.output);
+}
+
 PlanPtr RowsLeaf(const plan::LogicalPlan& leaf, const std::shared_ptr<const plan::RowScan>& rows, std::size_t index) {
   auto node = std::make_shared<plan::LogicalPlan>();
   node->kind = plan::PlanKind::kRows;
@@ -111,27 +129,41 @@ Result<PlanPtr> ScansLeaf(const plan::LogicalPlan& leaf, const connectors::Batch
     }
   }
   PlanPtr made;
-  if (scans.size() == 1) {
+  if (scans.size() == 1 && input.plans.empty()) {
     FLEUVE_ASSIGN(made, ScanLeaf(leaf, scans.front(), index));
   } else {
     auto all = std::make_shared<plan::LogicalPlan>();
     all->kind = plan::PlanKind::kUnion;
     all->output = leaf.output;
-    for (const auto& scan : scans) {
+    const auto fresh = [&leaf] {
       plan::LogicalPlan part = leaf;
       for (auto& attribute : part.output) {
         attribute.id = plan::NewAttributeId();
       }
-      FLEUVE_ASSIGN(PlanPtr child, ScanLeaf(part, scan, index));
+      return part;
+    };
+    for (const auto& scan : scans) {
+      FLEUVE_ASSIGN(PlanPtr child, ScanLeaf(fresh(), scan, index));
       all->children.push_back(std::move(child));
     }
-    made = std::move(all);
+    for (const auto& plan : input.plans) {
+      all->children.push_back(PlanLeaf(fresh(), plan, index));
+    }
+    if (all->children.size() == 1) {
+      std::vector<plan::ExprPtr> exprs;
+      for (const auto& attribute : all->children[0]->output) {
+        exprs.push_back(plan::MakeAttribute(attribute));
+      }
+      made = plan::MakeProject(all->children[0], std::move(exprs), leaf.output);
+    } else {
+      made = std::move(all);
+    }
   }
   return input.filter ? plan::MakeFilter(std::move(made), input.filter) : std::move(made);
 }
 
 bool HasScan(const connectors::BatchInput& input) {
-  return (input.scan && !input.scan->files.empty()) ||
+  return (input.scan && !input.scan->files.empty()) || !input.plans.empty() ||
          std::any_of(input.more_scans.begin(), input.more_scans.end(),
                      [](const auto& scan) { return !scan->files.empty(); });
 }

@@ -364,9 +364,12 @@ Result<CloudOptions> ParseCloudOptions(const plan::Options& options, bool has_sc
     } else if (lower == "none") {
       out.evolution = Evolution::kNone;
     } else if (lower == "addnewcolumnswithtypewidening") {
-      return Error::Unsupported("option cloudFiles.schemaEvolutionMode with value " + *mode);
+      out.evolution = Evolution::kAddNewColumns;
+      out.widens_types = true;
     } else {
-      return Invalid("schemaEvolutionMode", *mode, "it must be addNewColumns, rescue, failOnNewColumns or none");
+      return Invalid("schemaEvolutionMode", *mode,
+                     "it must be addNewColumns, addNewColumnsWithTypeWidening, rescue, "
+                     "failOnNewColumns or none");
     }
     if (fixed && out.evolution != Evolution::kNone) {
       return Error(ErrorKind::kInvalidArgument, "CF_UNSUPPORTED_SCHEMA_EVOLUTION_MODE",

@@ -22,6 +22,8 @@ struct CloudOptions {
   std::string schema_location;
   Evolution evolution = Evolution::kNone;
   bool evolution_given = false;
+  /// With kAddNewColumns: types grow too (addNewColumnsWithTypeWidening).
+  bool widens_types = false;
   std::string hints;
   bool infer_types = false;
   /// Nullopt: found in folder names; empty: none.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <mutex>
 #include <set>
 
@@ -452,6 +453,9 @@ Result<types::Schema> CloudRelation::Infer(const std::vector<ListedFile>& sample
     if (!cloud_.infer_types) {
       infer.options["primitivesAsString"] = "true";
     }
+    if (cloud_.widens_types) {
+      infer.options["prefersDecimal"] = "true";
+    }
     FLEUVE_ASSIGN(types::Schema schema, engine::InferJson(scan_files, infer));
     // Names that differ only by case count as one column: the first one.
     std::vector<StructField> fields;
@@ -581,6 +585,7 @@ Result<std::vector<ListedFile>> CloudRelation::List() const {
 
 Result<std::optional<Error>> CloudRelation::Evolve(const types::Schema& found, const std::string& uri) const {
   std::vector<std::string> names;
+  std::vector<std::string> widened;
   StoredSchema current{schema_version_, data_, partition_};
   for (;;) {
     // Columns that stand in folder names are no new columns.
@@ -590,7 +595,14 @@ Result<std::optional<Error>> CloudRelation::Evolve(const types::Schema& found, c
       known.push_back({rescued_column_, DataType::String(), true, {}});
     }
     names.clear();
-    const auto merged = AddNewFields(DataType::Struct(std::move(known)), found, &names);
+    widened.clear();
+    std::optional<types::Schema> merged = AddNewFields(DataType::Struct(known), found, &names);
+    if (cloud_.widens_types) {
+      const types::Schema base = merged ? *merged : DataType::Struct(known);
+      if (auto wider = WidenFields(base, found, hints_, cloud_.format == FileFormat::kParquet, &widened)) {
+        merged = std::move(wider);
+      }
+    }
     if (!merged) {
       return std::optional<Error>();
     }
@@ -615,10 +627,17 @@ Result<std::optional<Error>> CloudRelation::Evolve(const types::Schema& found, c
     current.data = stored->data;
   }
   const bool retry = cloud_.evolution == Evolution::kAddNewColumns;
+  const char* kind = widened.empty() ? "NEW_FIELDS_IN_FILE"
+                     : names.empty() ? "NEW_TYPE_FOR_FIELDS_IN_FILE"
+                                     : "NEW_FIELDS_AND_WIDENED_TYPES_IN_FILE";
+  std::string what = names.empty() ? "" : "unknown fields during parsing: " + Join(names, ", ");
+  if (!widened.empty()) {
+    what += (what.empty() ? "" : "; ") + std::string("fields of wider types: ") + Join(widened, ", ");
+  }
+  names.insert(names.end(), widened.begin(), widened.end());
   return std::optional<Error>(
-      Error(ErrorKind::kInvalidArgument, "UNKNOWN_FIELD_EXCEPTION.NEW_FIELDS_IN_FILE",
-            "UnknownFieldException: encountered unknown fields during parsing: " + Join(names, ", ") +
-                ". File: " + uri +
+      Error(ErrorKind::kInvalidArgument, std::string("UNKNOWN_FIELD_EXCEPTION.") + kind,
+            "UnknownFieldException: encountered " + what + ". File: " + uri +
                 (retry ? ". The new columns were added to the schema: restart the stream to continue (automatic retry: "
                          "true)."
                        : ". Change the schema or remove the file (automatic retry: false)."))
@@ -627,7 +646,8 @@ Result<std::optional<Error>> CloudRelation::Evolve(const types::Schema& found, c
           .With("isRetryable", retry ? "true" : "false"));
 }
 
-Result<std::vector<ListedFile>> CloudRelation::CheckParquet(const std::vector<ListedFile>& files) const {
+Result<std::vector<ListedFile>> CloudRelation::CheckParquet(const std::vector<ListedFile>& files,
+                                                            std::vector<RescuedFile>* rescued) const {
   const auto flag = [&](const char* name) {
     const std::string* value = plan::FindOption(reader_, name);
     return value != nullptr && EqualsIgnoreAsciiCase(*value, "true");
@@ -643,32 +663,57 @@ Result<std::vector<ListedFile>> CloudRelation::CheckParquet(const std::vector<Li
       }
       return std::move(schema).error();
     }
-    kept.push_back(file);
+    std::vector<StructField> own;
     std::vector<std::string> extra;
+    std::vector<std::string> wider;
     AddNewFields(all_, *schema, &extra);
-    if (!extra.empty()) {
+    if (cloud_.widens_types) {
+      WidenFields(data_, *schema, hints_, true, &wider);
+    }
+    if (!extra.empty() || !wider.empty()) {
       newest_uri = storage::ToFileUri(file.path);
-      DataType merged = DataType::Struct(found);
       std::vector<std::string> ignored;
-      if (const auto more = AddNewFields(merged, *schema, &ignored)) {
+      if (const auto more = AddNewFields(DataType::Struct(found), *schema, &ignored)) {
         found = more->fields();
       }
-      if (cloud_.evolution == Evolution::kRescue ||
-          (cloud_.evolution == Evolution::kNone && !rescued_column_.empty())) {
-        return Error::Unsupported("rescuing columns of Parquet files (" + Join(extra, ", ") + " in " + newest_uri +
-                                  ")");
+      if (cloud_.widens_types) {
+        if (const auto more = WidenFields(DataType::Struct(found), *schema, hints_, true, &ignored)) {
+          found = more->fields();
+        }
       }
     }
-    for (const StructField& field : data_.fields()) {
-      const auto at = types::FieldIndex(*schema, field.name);
-      if (at && !ParquetReads(schema->fields()[*at].type, field.type)) {
-        return Error::Unsupported("reading column " + field.name + " of type " + schema->fields()[*at].type.Sql() +
-                                  " as " + field.type.Sql() + " from the Parquet file " +
-                                  storage::ToFileUri(file.path));
+    if (!rescued_column_.empty()) {
+      for (const StructField& field : schema->fields()) {
+        const auto at = types::FieldIndex(all_, field.name);
+        const bool unreadable =
+            at && types::FieldIndex(data_, field.name) && !ParquetReads(field.type, all_.fields()[*at].type);
+        std::vector<std::string> inside;
+        if (at && !unreadable) {
+          AddNewFields(DataType::Struct({all_.fields()[*at]}), DataType::Struct({field}), &inside);
+        }
+        if (!at || unreadable || !inside.empty()) {
+          own.push_back(field);
+        }
       }
+    }
+    if (own.empty()) {
+      for (const StructField& field : data_.fields()) {
+        const auto at = types::FieldIndex(*schema, field.name);
+        if (at && !ParquetReads(schema->fields()[*at].type, field.type)) {
+          return Error::Unsupported("reading column " + field.name + " of type " + schema->fields()[*at].type.Sql() +
+                                    " as " + field.type.Sql() + " from the Parquet file " +
+                                    storage::ToFileUri(file.path) + " without a rescued data column");
+        }
+      }
+      kept.push_back(file);
+    } else if (rescued != nullptr) {
+      rescued->push_back({file, std::move(own)});
+    } else {
+      return Error::Unsupported("rescuing columns of Parquet files (" + own.front().name + " in " +
+                                storage::ToFileUri(file.path) + ") in a batch read");
     }
   }
-  if (!found.empty() && cloud_.evolution != Evolution::kNone) {
+  if (!found.empty() && cloud_.evolution != Evolution::kNone && cloud_.evolution != Evolution::kRescue) {
     FLEUVE_ASSIGN(const auto error, Evolve(DataType::Struct(std::move(found)), newest_uri));
     if (error) {
       return *error;
@@ -677,10 +722,46 @@ Result<std::vector<ListedFile>> CloudRelation::CheckParquet(const std::vector<Li
   return kept;
 }
 
+Result<BatchInput> CloudRelation::Input(const std::vector<ListedFile>& files) const {
+  BatchInput input;
+  std::vector<ListedFile> kept = files;
+  std::vector<RescuedFile> rescued;
+  if (cloud_.format == FileFormat::kParquet) {
+    FLEUVE_ASSIGN(kept, CheckParquet(files, &rescued));
+  }
+  if (!kept.empty()) {
+    FLEUVE_ASSIGN(input.scan, ScanOf(kept));
+  }
+  // Files of one shape are read together.
+  std::map<std::string, std::pair<std::vector<ListedFile>, std::vector<StructField>>> shapes;
+  for (RescuedFile& one : rescued) {
+    auto& shape = shapes[DataType::Struct(one.columns).ToJson().Dump()];
+    shape.first.push_back(std::move(one.file));
+    shape.second = std::move(one.columns);
+  }
+  for (const auto& [text, shape] : shapes) {
+    FLEUVE_ASSIGN(plan::PlanPtr plan, RescuePlan(shape.first, shape.second));
+    input.plans.push_back(std::move(plan));
+  }
+  return input;
+}
+
 Result<std::shared_ptr<const plan::FileScan>> CloudRelation::Scan(const std::vector<ListedFile>& files) const {
   std::vector<ListedFile> kept = files;
   if (cloud_.format == FileFormat::kParquet) {
-    FLEUVE_ASSIGN(kept, CheckParquet(files));
+    FLEUVE_ASSIGN(kept, CheckParquet(files, nullptr));
+  }
+  return ScanOf(kept);
+}
+
+Result<std::shared_ptr<const plan::FileScan>> CloudRelation::ScanOf(const std::vector<ListedFile>& kept) const {
+  if (cloud_.widens_types && (cloud_.format == FileFormat::kJson || cloud_.format == FileFormat::kCsv)) {
+    // Types are compared before anything is read: a value that does not fit is no unknown field to the readers.
+    FLEUVE_ASSIGN(const types::Schema found, Infer(kept));
+    FLEUVE_ASSIGN(const auto error, Evolve(found, storage::ToFileUri(kept.back().path)));
+    if (error) {
+      return *error;
+    }
   }
   files::SplitSchema schema{data_, partition_, all_};
   std::vector<std::vector<std::optional<std::string>>> values;

@@ -10,6 +10,7 @@
 
 #include "connectors/autoloader/cloud_options_internal.h"
 #include "connectors/files/file_schema.h"
+#include "connectors/source.h"
 #include "connectors/stream_relation.h"
 
 namespace fleuve::connectors::autoloader {
@@ -40,6 +41,11 @@ types::Schema ApplyHints(const types::Schema& schema, const std::vector<Hint>& h
 std::optional<types::Schema> AddNewFields(const types::Schema& current, const types::Schema& found,
                                           std::vector<std::string>* names);
 
+/// `current` with the types of `found` where Auto Loader widens them (hinted columns stay as they are); nullopt where
+/// none is wider. \param names  dotted names of what was widened.
+std::optional<types::Schema> WidenFields(const types::Schema& current, const types::Schema& found,
+                                         const std::vector<Hint>& hints, bool dates, std::vector<std::string>* names);
+
 /// A `cloudFiles` stream, or the files of `read_files`, as the analyzer sees it. Immutable.
 class CloudRelation final : public plan::StreamRelation {
  public:
@@ -64,15 +70,31 @@ class CloudRelation final : public plan::StreamRelation {
   Result<std::vector<files::ListedFile>> List() const;
   /// A scan over files, with schema evolution and rescued data as the options say. Looks into Parquet footers.
   Result<std::shared_ptr<const plan::FileScan>> Scan(const std::vector<files::ListedFile>& files) const;
+  /// What a batch reads: the scan, and a plan of their own for Parquet files some of whose columns are rescued.
+  Result<BatchInput> Input(const std::vector<files::ListedFile>& files) const;
 
  private:
+  /// A Parquet file with columns that the schema lacks or has under a type that cannot be read from it.
+  struct RescuedFile {
+    files::ListedFile file;
+    /// As the file has them.
+    std::vector<types::StructField> columns;
+  };
+  Result<std::shared_ptr<const plan::FileScan>> ScanOf(const std::vector<files::ListedFile>& kept) const;
+  /// Reads the files of one shape; the columns go as JSON into the rescued column.
+  Result<plan::PlanPtr> RescuePlan(const std::vector<files::ListedFile>& files,
+                                   const std::vector<types::StructField>& columns) const;
+  Result<plan::ExprPtr> RescuedPart(const plan::ExprPtr& value, const types::StructField& column) const;
+  Result<plan::ExprPtr> KnownPart(const plan::ExprPtr& value, const types::DataType& type) const;
   friend class EvolutionHandler;
   CloudRelation() = default;
   Result<types::Schema> Infer(const std::vector<files::ListedFile>& sample) const;
   Result<files::Partitioning> FindPartitions(const std::vector<files::ListedFile>& found,
                                              const std::optional<types::Schema>& user_schema) const;
   Result<void> Finish(const types::Schema& data, const types::Schema& partition, bool inferred);
-  Result<std::vector<files::ListedFile>> CheckParquet(const std::vector<files::ListedFile>& files) const;
+  /// \param rescued  takes the files that need a plan of their own; null: such files are refused.
+  Result<std::vector<files::ListedFile>> CheckParquet(const std::vector<files::ListedFile>& files,
+                                                      std::vector<RescuedFile>* rescued) const;
   /// UNKNOWN_FIELD_EXCEPTION once the new columns are stored; nullopt where there are none.
   Result<std::optional<Error>> Evolve(const types::Schema& found, const std::string& uri) const;
 

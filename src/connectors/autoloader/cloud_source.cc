@@ -154,7 +154,7 @@ class CloudSource final : public Source {
     }
     BatchInput input;
     if (!batch.empty()) {
-      FLEUVE_ASSIGN(input.scan, relation_->Scan(batch));
+      FLEUVE_ASSIGN(input, relation_->Input(batch));
     }
     return input;
   }
