@@ -276,7 +276,7 @@ TEST_F(DeltaSourceTest, ChangeFeedKeepsTheImagesOfAnUpdateTogether) {
   EXPECT_EQ(Batches(*Make(limited)), (Lines{"0/0 a:insert", "1/-1 b:insert", "2/-1 c:insert", "3/-1 c:delete",
                                             "3/1 x:change y:change", "4/1 z:change w:change", "5/-1"}));
   limited["maxFilesPerTrigger"] = "3";
-  EXPECT_EQ(Batches(*Make(limited))[0], "3/-1 a:insert b:insert c:insert c:delete");
+  EXPECT_EQ(Batches(*Make(limited))[0], "2/-1 a:insert b:insert c:insert");
   // A change file that is left out does not bring back the whole files of its commit.
   auto excluded = feed;
   excluded["excludeRegex"] = "^[xyzw]$";
