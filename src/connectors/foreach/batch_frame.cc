@@ -68,6 +68,16 @@ plan::PlanPtr Leaf(const types::Schema& schema) {
   return leaf;
 }
 
+/// A scan of files that are removed when nobody can read them any more.
+struct OwnedFiles {
+  plan::FileScan scan;
+  std::string folder;
+  ~OwnedFiles() {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder, ignored);
+  }
+};
+
 class LoanedReader final : public columnar::BatchReader {
  public:
   LoanedReader(EngineLoan loan, std::unique_ptr<columnar::BatchReader> reader)
@@ -91,12 +101,7 @@ BatchFrame::BatchFrame(const SinkBatch& batch, std::string name, std::string spi
       name_(std::move(name)),
       spill_folder_(std::move(spill_folder)) {}
 
-BatchFrame::~BatchFrame() {
-  if (files_ != nullptr) {
-    std::error_code ignored;
-    std::filesystem::remove_all(spill_folder_, ignored);
-  }
-}
+BatchFrame::~BatchFrame() = default;
 
 Result<void> BatchFrame::Compute() const {
   std::lock_guard lock(mutex_);  // whoever comes meanwhile wants the same rows
@@ -144,7 +149,9 @@ Result<void> BatchFrame::Spill(const plan::PlanPtr& prepared, const EngineLoan& 
   options.observer = std::make_shared<engine::RunObserver>();
   options.session_zone = config_.session_zone;
   FLEUVE_ASSIGN(const engine::WriteResult written, loan.engine->WriteFiles(prepared, spec, options));
-  auto scan = std::make_shared<plan::FileScan>();
+  const auto owned = std::make_shared<OwnedFiles>();
+  owned->folder = spill_folder_;
+  plan::FileScan* scan = &owned->scan;
   scan->data_schema = schema_;
   scan->physical_schema = spec.physical_schema;
   scan->session_zone = config_.session_zone;
@@ -156,7 +163,7 @@ Result<void> BatchFrame::Spill(const plan::PlanPtr& prepared, const EngineLoan& 
     one.row_count = file.row_count;
     scan->files.push_back(std::move(one));
   }
-  files_ = std::move(scan);
+  files_ = std::shared_ptr<const plan::FileScan>(owned, scan);
   observer_ = options.observer;
   prepared_ = prepared;
   return {};

@@ -24,7 +24,8 @@ class FunctionRunner {
     if (!started.ok() && started.error().kind() != ErrorKind::kCancelled &&
         started.error().condition() != "FLEUVE_NO_PYTHON") {
       return Error(ErrorKind::kInvalidArgument, "STREAMING_PYTHON_RUNNER_INITIALIZATION_FAILURE",
-                   "Streaming Runner initialization failed. Cause: " + started.error().ToString())
+                   "Streaming Runner initialization failed, returned -2. Cause: " + started.error().ToString())
+          .With("resFromPython", "-2")
           .With("msg", started.error().ToString());
     }
     return started;
