@@ -1,6 +1,7 @@
 #include <functional>
 
 #include "operators/aggregate_states_internal.h"
+#include "plan/function_builder.h"
 
 namespace fleuve::operators {
 
@@ -37,7 +38,27 @@ bool FoldsItself(const Expr& call) {
          (call.type.Is(TypeKind::kLong) || call.type.Is(TypeKind::kDouble));
 }
 
+/// Means of doubles are kept as a sum and a count.
+bool IsMeanOfDoubles(const Expr& call) {
+  return call.function == "spark_avg" && call.type.Is(TypeKind::kDouble) &&
+         call.children[0]->type.Is(TypeKind::kDouble);
+}
+
 bool IsCount(const Expr& call) { return call.function == "duck_count" || call.function == "duck_count_star"; }
+
+/// sum / count, NULL where nothing was counted.
+Result<ExprPtr> Quotient(const ExprPtr& sum, const ExprPtr& count) {
+  static const plan::AnalysisConfig config;
+  plan::FunctionCall call;
+  call.name = "/";
+  call.arguments = {sum, count};
+  call.argument_names.resize(2);
+  call.config = &config;
+  FLEUVE_ASSIGN(ExprPtr quotient, plan::BuildFunction(call));
+  const ExprPtr any =
+      plan::MakeCall("gt", {count, plan::MakeLiteral(types::Value(0), DataType::Long())}, DataType::Boolean(), false);
+  return plan::MakeCase({any, std::move(quotient)}, false, DataType::Double());
+}
 
 /// Arguments of the merging forms: constants stay, rows' values are NULL, and the result's type comes last.
 std::vector<ExprPtr> WithState(const ExprPtr& state, const Expr& call) {
@@ -72,6 +93,21 @@ Result<AggregateStates> DescribeAggregates(const plan::LogicalPlan& node) {
     collect(aggregate);
   }
   std::vector<ExprPtr> finals;
+  std::vector<ExprPtr> row_finals;
+  bool rows_suffice = true;
+  const auto add_column = [&states](DataType type) {
+    plan::Attribute column;
+    column.id = plan::NewAttributeId();
+    column.name = "state" + std::to_string(states.columns.size());
+    column.type = std::move(type);
+    column.nullable = true;
+    states.columns.push_back(column);
+    return plan::MakeAttribute(column);
+  };
+  const ExprPtr zero = plan::MakeLiteral(types::Value(0), DataType::Long());
+  const auto or_zero = [&zero](const ExprPtr& count) {
+    return plan::MakeCall("coalesce", {count, zero}, DataType::Long(), false);
+  };
   for (const ExprPtr& call : calls) {
     if (call->distinct) {
       return Error::Unsupported("the distinct aggregate " + call->display + " on a stream");
@@ -84,24 +120,40 @@ Result<AggregateStates> DescribeAggregates(const plan::LogicalPlan& node) {
     if (!count && !folds && !call->function.starts_with("spark_")) {
       return Error::Unsupported("the aggregate " + call->display + " on a stream");
     }
-    plan::Attribute column;
-    column.id = plan::NewAttributeId();
-    column.name = "state" + std::to_string(states.columns.size());
-    column.type = count ? DataType::Long() : folds ? call->type : DataType::Binary();
-    column.nullable = true;
-    const ExprPtr state = plan::MakeAttribute(column);
     if (count) {
+      const ExprPtr state = add_column(DataType::Long());
       states.partial.push_back(call);
       const ExprPtr sum = Aggregate(*call, "spark_sum", {state}, DataType::Long());
       states.merge.push_back(sum);
-      finals.push_back(plan::MakeCall("coalesce", {sum, plan::MakeLiteral(types::Value(0), DataType::Long())},
-                                      DataType::Long(), false));
+      finals.push_back(or_zero(sum));
+      row_finals.push_back(or_zero(state));
     } else if (folds) {
+      const ExprPtr state = add_column(call->type);
       states.partial.push_back(call);
       const ExprPtr fold = Aggregate(*call, call->function, {state}, call->type);
       states.merge.push_back(fold);
       finals.push_back(fold);
+      row_finals.push_back(state);
+    } else if (IsMeanOfDoubles(*call)) {
+      const ExprPtr sum = add_column(DataType::Double());
+      const ExprPtr number = add_column(DataType::Long());
+      auto summed = std::make_shared<Expr>(*call);
+      summed->function = "spark_sum";
+      states.partial.push_back(std::move(summed));
+      auto counted = std::make_shared<Expr>(*call);
+      counted->function = "duck_count";
+      counted->type = DataType::Long();
+      states.partial.push_back(std::move(counted));
+      const ExprPtr sums = Aggregate(*call, "spark_sum", {sum}, DataType::Double());
+      const ExprPtr numbers = Aggregate(*call, "spark_sum", {number}, DataType::Long());
+      states.merge.push_back(sums);
+      states.merge.push_back(numbers);
+      FLEUVE_ASSIGN(ExprPtr mean, Quotient(sums, or_zero(numbers)));
+      finals.push_back(std::move(mean));
+      FLEUVE_ASSIGN(mean, Quotient(sum, or_zero(number)));
+      row_finals.push_back(std::move(mean));
     } else {
+      const ExprPtr state = add_column(DataType::Binary());
       auto partial = std::make_shared<Expr>(*call);
       partial->function += "#partial";
       partial->children.push_back(plan::MakeNull(call->type));
@@ -110,32 +162,46 @@ Result<AggregateStates> DescribeAggregates(const plan::LogicalPlan& node) {
       states.partial.push_back(std::move(partial));
       states.merge.push_back(Aggregate(*call, call->function + "#merge", WithState(state, *call), DataType::Binary()));
       finals.push_back(Aggregate(*call, call->function + "#final", WithState(state, *call), call->type));
+      row_finals.push_back(nullptr);
+      rows_suffice = false;
     }
     states.note += (states.note.empty() ? "" : ", ") + call->function + "(";
     for (std::size_t i = 0; i < call->children.size(); ++i) {
       states.note += (i > 0 ? ", " : "") + call->children[i]->type.SimpleString();
     }
     states.note += ")";
-    states.columns.push_back(std::move(column));
   }
-  const std::function<ExprPtr(const ExprPtr&)> replace = [&](const ExprPtr& expr) -> ExprPtr {
-    if (expr->kind == ExprKind::kAggregate) {
-      for (std::size_t i = 0; i < calls.size(); ++i) {
-        if (plan::SameExpr(calls[i], expr)) {
-          return finals[i];
+  const auto replaced = [&calls, &node](const ExprPtr& expr, const std::vector<ExprPtr>& by) {
+    const std::function<ExprPtr(const ExprPtr&)> replace = [&](const ExprPtr& part) -> ExprPtr {
+      for (std::size_t i = 0; i < node.grouping.size(); ++i) {
+        if (plan::SameExpr(node.grouping[i], part)) {
+          plan::Attribute key = node.output[i];
+          key.hidden = false;
+          return plan::MakeAttribute(key);
         }
       }
-    }
-    bool changed = false;
-    std::vector<ExprPtr> children;
-    for (const ExprPtr& child : expr->children) {
-      children.push_back(replace(child));
-      changed = changed || children.back() != child;
-    }
-    return changed ? plan::WithChildren(expr, std::move(children)) : expr;
+      if (part->kind == ExprKind::kAggregate) {
+        for (std::size_t i = 0; i < calls.size(); ++i) {
+          if (plan::SameExpr(calls[i], part)) {
+            return by[i];
+          }
+        }
+      }
+      bool changed = false;
+      std::vector<ExprPtr> children;
+      for (const ExprPtr& child : part->children) {
+        children.push_back(replace(child));
+        changed = changed || children.back() != child;
+      }
+      return changed ? plan::WithChildren(part, std::move(children)) : part;
+    };
+    return replace(expr);
   };
   for (const ExprPtr& aggregate : node.aggregates) {
-    states.finals.push_back(replace(aggregate));
+    states.finals.push_back(replaced(aggregate, finals));
+    if (rows_suffice) {
+      states.row_finals.push_back(replaced(aggregate, row_finals));
+    }
   }
   return states;
 }

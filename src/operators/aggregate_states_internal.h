@@ -14,7 +14,7 @@ namespace fleuve::operators {
 
 /// The calls of one kAggregate node.
 struct AggregateStates {
-  /// One state column per call; calls that stand twice share one.
+  /// The state columns: one per call, two for means of doubles; calls that stand twice share theirs.
   std::vector<plan::Attribute> columns;
   /// kAggregate expressions over the node's input, one per column.
   std::vector<plan::ExprPtr> partial;
@@ -23,6 +23,9 @@ struct AggregateStates {
   /// The node's `aggregates` with every call replaced by an aggregate over `columns` that gives its result from the
   /// states of a group (one or many).
   std::vector<plan::ExprPtr> finals;
+  /// The same as expressions over one merged row of `columns`; empty where a call's state can only be read by an
+  /// aggregate.
+  std::vector<plan::ExprPtr> row_finals;
   /// Names the calls (`spark_sum(bigint)`): must not change between runs of a query.
   std::string note;
 };

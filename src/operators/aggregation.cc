@@ -69,7 +69,12 @@ class Aggregation final : public StatefulOperator {
   const std::vector<PlanPtr>& inputs() const override { return inputs_; }
   const std::vector<Attribute>& output() const override { return output_; }
   PlanPtr Above(const PlanPtr& leaf) const override {
-    return AggregateNode(leaf, Columns(keys_), states_.finals, node_output_);
+    if (states_.row_finals.size() != states_.finals.size()) {
+      return AggregateNode(leaf, Columns(keys_), states_.finals, node_output_);
+    }
+    std::vector<ExprPtr> exprs = Columns(keys_);
+    exprs.insert(exprs.end(), states_.row_finals.begin(), states_.row_finals.end());
+    return plan::MakeProject(leaf, std::move(exprs), node_output_);
   }
   Result<std::shared_ptr<const plan::RowScan>> Run(OperatorBatch& batch, state::Store& store) override;
   bool NeedsBatch(std::optional<std::int64_t> used, std::optional<std::int64_t> next) const override {

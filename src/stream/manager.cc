@@ -519,7 +519,18 @@ plan::StreamingRules RulesOf(const QueryRequest& request) {
   return rules;
 }
 
-Result<void> CheckPlan(const QueryRequest& request) { return plan::CheckStreaming(request.plan, RulesOf(request)); }
+Result<void> CheckPlan(const QueryRequest& request) {
+  FLEUVE_TRY(plan::CheckStreaming(request.plan, RulesOf(request)));
+  operators::StatefulOptions options;
+  options.output_mode = request.sink.output_mode;
+  options.config = request.config;
+  auto made = operators::StatefulQuery::Make(request.plan, std::move(options));
+  // What no operator here serves is told before the query starts; Spark's own refusals come where Spark has them.
+  if (!made.ok() && made.error().condition() == "UNSUPPORTED_FEATURE.FLEUVE") {
+    return std::move(made).error();
+  }
+  return {};
+}
 
 std::shared_ptr<Manager> Manager::Make(ManagerOptions options) {
   return std::make_shared<ManagerImpl>(std::move(options));
