@@ -17,6 +17,7 @@ namespace {
 // The program sees itself as __main__, its own arguments and its own folder on the path, as under plain python3.
 constexpr const char* kBootstrap = R"(
 import os, runpy, sys
+__file__ = sys.argv[1]  # PySpark 4.2 takes a main module without a file for its own doctests
 try:
     from pyspark.sql import SparkSession
     import pyspark.sql.connect.session
