@@ -82,7 +82,8 @@ Result<PlanPtr> Analyzer::LateralJoin(const sc::LateralJoin& join) {
     while (source->kind == PlanKind::kProject) {
       source = source->children.front();
     }
-    if (source->kind == PlanKind::kGenerate && source->children.front()->kind == PlanKind::kOneRow) {
+    const bool generator = source->kind == PlanKind::kGenerate || source->kind == PlanKind::kExternal;
+    if (generator && source->children.front()->kind == PlanKind::kOneRow) {
       type = sc::Join::JOIN_TYPE_INNER;
     }
   }

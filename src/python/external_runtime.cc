@@ -74,20 +74,107 @@ bool SameForm(const DataType& a, const DataType& b) {
   }
 }
 
+/// A value that Spark refuses comes back as an exception of the worker module's own class.
+Result<Event> WithConditions(Result<Event> next) {
+  if (next.ok() || next.error().condition() != "PYTHON_EXCEPTION") {
+    return next;
+  }
+  const auto find = [&next](std::string_view name) -> std::string {
+    for (const auto& [key, value] : next.error().parameters()) {
+      if (key == name) {
+        return value;
+      }
+    }
+    return "";
+  };
+  const std::string condition = find("condition");
+  if (!find("class").ends_with("functions.job.Refused") || condition.empty()) {
+    return next;
+  }
+  return Error(ErrorKind::kInvalidArgument, condition, find("text"));
+}
+
+/// Spark reads the columns that mapInArrow gives by the declared type, whatever they are.
+Error WrongRows(const types::DataType& got, const types::DataType& expected, bool map) {
+  if (map && got.fields().size() >= expected.fields().size()) {
+    for (std::size_t i = 0; i < expected.fields().size(); i++) {
+      const DataType& type = expected.fields()[i].type;
+      if (SameForm(got.fields()[i].type, type)) {
+        continue;
+      }
+      std::string getter = "getUTF8String";
+      switch (type.kind()) {
+        case TypeKind::kBoolean:
+          getter = "getBoolean";
+          break;
+        case TypeKind::kByte:
+          getter = "getByte";
+          break;
+        case TypeKind::kShort:
+          getter = "getShort";
+          break;
+        case TypeKind::kInt:
+        case TypeKind::kDate:
+        case TypeKind::kYearMonthInterval:
+          getter = "getInt";
+          break;
+        case TypeKind::kLong:
+        case TypeKind::kTimestamp:
+        case TypeKind::kTimestampNtz:
+        case TypeKind::kDayTimeInterval:
+          getter = "getLong";
+          break;
+        case TypeKind::kFloat:
+          getter = "getFloat";
+          break;
+        case TypeKind::kDouble:
+          getter = "getDouble";
+          break;
+        case TypeKind::kDecimal:
+          getter = "getDecimal";
+          break;
+        case TypeKind::kBinary:
+          getter = "getBinary";
+          break;
+        case TypeKind::kArray:
+          getter = "getArray";
+          break;
+        case TypeKind::kMap:
+          getter = "getMap";
+          break;
+        default:
+          break;
+      }
+      const std::string owner = "org.apache.spark.sql.vectorized.ArrowColumnVector$ArrowVectorAccessor";
+      return Error(ErrorKind::kUnsupported, "UNSUPPORTED_CALL.WITHOUT_SUGGESTION",
+                   "Cannot call the method \"" + getter + "\" of the class \"" + owner + "\".")
+          .With("methodName", getter)
+          .With("className", owner);
+    }
+  }
+  return Error(ErrorKind::kInvalidArgument, "ARROW_TYPE_MISMATCH",
+               "Invalid schema from pandas_udf(): expected " + expected.SimpleString() + ", got " + got.SimpleString() +
+                   ".")
+      .With("operation", "pandas_udf()")
+      .With("outputTypes", expected.SimpleString())
+      .With("actualDataTypes", got.SimpleString());
+}
+
 class Run final : public plan::ExternalRun {
  public:
-  Run(BorrowedWorker worker, const types::Schema& input, const types::Schema& output, std::string zone)
+  Run(BorrowedWorker worker, const types::Schema& input, const types::Schema& output, std::string zone, bool is_map)
       : worker_(std::move(worker)),
         input_(input),
         output_(std::make_shared<const types::Schema>(output)),
-        zone_(std::move(zone)) {}
+        zone_(std::move(zone)),
+        is_map_(is_map) {}
 
   Result<void> Begin(const Task& task, CancellationTokenPtr token) { return worker_->Begin(task, std::move(token)); }
 
   Result<ExternalEvent> Next() override {
     ExternalEvent event;
     if (waiting_.empty()) {
-      FLEUVE_ASSIGN(Event next, worker_->Next());
+      FLEUVE_ASSIGN(Event next, WithConditions(worker_->Next()));
       switch (next.kind) {
         case EventKind::kNeedInput:
           event.kind = ExternalEvent::Kind::kNeedInput;
@@ -103,8 +190,7 @@ class Run final : public plan::ExternalRun {
       }
       FLEUVE_ASSIGN(columnar::IpcContent content, columnar::DecodeIpcStream(next.bytes));
       if (!SameForm(content.schema, *output_)) {
-        return Error::Internal("a worker gave rows of the type " + content.schema.SimpleString() + " instead of " +
-                               output_->SimpleString());
+        return WrongRows(content.schema, *output_, is_map_);
       }
       for (columnar::RecordBatch& batch : content.batches) {
         batch.schema = output_;
@@ -132,6 +218,7 @@ class Run final : public plan::ExternalRun {
   const types::Schema input_;
   const std::shared_ptr<const types::Schema> output_;
   const std::string zone_;
+  const bool is_map_;
   std::deque<columnar::RecordBatch> waiting_;
 };
 
@@ -208,7 +295,8 @@ class Runtime final : public plan::ExternalRuntime {
     header.emplace_back("python_version", python_version);
     task.header = std::move(header);
     FLEUVE_ASSIGN(BorrowedWorker worker, pool_->Borrow(setup.worker));
-    auto run = std::make_unique<Run>(std::move(worker), input, output, op.context->session_zone);
+    auto run = std::make_unique<Run>(std::move(worker), input, output, op.context->session_zone,
+                                     op.kind == ExternalKind::kMap);
     FLEUVE_TRY(run->Begin(task, std::move(token)));
     return std::unique_ptr<plan::ExternalRun>(std::move(run));
   }

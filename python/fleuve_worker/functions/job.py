@@ -21,6 +21,17 @@ def failure(kind, condition, **parameters):
         return make(error_class=condition, message_parameters=parameters)
 
 
+class Refused(Exception):
+    """A value that Spark itself refuses: an error of the query, not of the user's code."""
+
+    def __init__(self, condition, message):
+        super().__init__(message)
+        self._condition = condition
+
+    def getCondition(self):
+        return self._condition
+
+
 def known_arguments(function, **arguments):
     """Calls `function` with those of the arguments that this version of it has."""
     names = _parameters(function)

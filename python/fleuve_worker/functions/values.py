@@ -208,9 +208,10 @@ def _unpickled(data_type):
             if not isinstance(value, (tuple, list)):
                 return None
             if len(value) != len(fields):
-                raise ValueError(
+                raise jobs.Refused(
+                    "STRUCT_ARRAY_LENGTH_MISMATCH",
                     "Input row doesn't have expected number of values required by the schema. "
-                    "%d fields are required while %d values are provided." % (len(fields), len(value))
+                    "%d fields are required while %d values are provided." % (len(fields), len(value)),
                 )
             return tuple(None if v is None else convert(v) for (_, convert), v in zip(fields, value))
 
@@ -227,9 +228,9 @@ def _decimal(value, data_type):
         context.prec = 80
         made = value.quantize(decimal.Decimal(1).scaleb(-data_type.scale), rounding=decimal.ROUND_HALF_UP)
     if made.is_finite() and len(made.as_tuple().digits) > data_type.precision and made != 0:
-        raise ValueError(
-            "[NUMERIC_VALUE_OUT_OF_RANGE.WITHOUT_SUGGESTION] %s cannot be represented as Decimal(%d, %d)."
-            % (value, data_type.precision, data_type.scale)
+        raise jobs.Refused(
+            "NUMERIC_VALUE_OUT_OF_RANGE.WITHOUT_SUGGESTION",
+            "%s cannot be represented as Decimal(%d, %d)." % (value, data_type.precision, data_type.scale),
         )
     return made
 
