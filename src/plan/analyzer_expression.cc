@@ -2,6 +2,7 @@
 
 #include "plan/analyzer_internal.h"
 #include "plan/proto_types.h"
+#include "plan/variant_path_internal.h"
 #include "sql/parser.h"
 
 namespace fleuve::plan {
@@ -272,7 +273,10 @@ Result<ExprPtr> Analyzer::ExtensionExpression(const sc::Expression& expression, 
       const std::string& path = extension->variant_path().path();
       FLEUVE_ASSIGN(ExprPtr value, Call("variant_get", {child, MakeLiteral(types::Value(path), DataType::String()),
                                                         MakeLiteral(types::Value("variant"), DataType::String())}));
-      return WithDisplay(value, "variant_get(" + child->display + ", " + path + ")");
+      // The last name of the path is the name of the value, inside other expressions too.
+      const std::string last = LastNameOfPath(path);
+      return WithDisplay(value,
+                         "variant_get(" + child->display + ", " + path + ")" + (last.empty() ? "" : " AS " + last));
     }
     case fleuve::pb::ExpressionExtension::kDynamicName: {
       const fleuve::pb::DynamicName& name = extension->dynamic_name();
@@ -305,7 +309,6 @@ Result<ExprPtr> Analyzer::Cast(const sc::Expression_Cast& cast, const Scope& sco
   } else {
     FLEUVE_ASSIGN(type, DataType::FromDdl(cast.type_str()));
   }
-  const std::string shown = type.Sql();
   type = WithoutLengths(type);
   CastMode mode = config_.ansi ? CastMode::kAnsi : CastMode::kLegacy;
   switch (cast.eval_mode()) {
@@ -324,7 +327,11 @@ Result<ExprPtr> Analyzer::Cast(const sc::Expression_Cast& cast, const Scope& sco
       return Error::Unsupported("a cast with evaluation mode " + std::to_string(cast.eval_mode()));
   }
   FLEUVE_ASSIGN(ExprPtr made, MakeCast(child, type, mode, config_));
-  return WithDisplay(made, (mode == CastMode::kTry ? "TRY_CAST(" : "CAST(") + child->display + " AS " + shown + ")");
+  if (type.Is(TypeKind::kArray) || type.Is(TypeKind::kMap) || type.Is(TypeKind::kStruct)) {
+    return made;  // shown as the child alone
+  }
+  return WithDisplay(made,
+                     (mode == CastMode::kTry ? "TRY_CAST(" : "CAST(") + child->display + " AS " + type.Sql() + ")");
 }
 
 Result<ExprPtr> Analyzer::UpdateFields(const sc::Expression_UpdateFields& update, const Scope& scope) {

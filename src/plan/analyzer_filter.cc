@@ -41,6 +41,25 @@ Result<void> CheckNoMaps(const PlanPtr& plan) {
   return {};
 }
 
+namespace {
+
+Error WindowInFilter() {
+  return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1034",
+               "It is not allowed to use window functions inside WHERE clause.")
+      .Family(ErrorFamily::kAnalysis);
+}
+
+/// True where the expression as written is a window function or compares one.
+bool MentionsWindow(const sc::Expression& expression) {
+  if (expression.has_window()) {
+    return true;
+  }
+  const auto& arguments = expression.unresolved_function().arguments();
+  return expression.has_unresolved_function() && std::any_of(arguments.begin(), arguments.end(), MentionsWindow);
+}
+
+}  // namespace
+
 Result<PlanPtr> Analyzer::Filter(const PlanPtr& input, const sc::Expression& condition, bool is_having) {
   PlanPtr below = input;
   Result<std::vector<ExprPtr>> resolved = ResolveOver(below, {&condition});
@@ -49,6 +68,9 @@ Result<PlanPtr> Analyzer::Filter(const PlanPtr& input, const sc::Expression& con
       return Error(ErrorKind::kInvalidArgument, "INVALID_WHERE_CONDITION",
                    "The WHERE condition contains invalid expressions. Rewrite the query to avoid window functions, "
                    "aggregate functions, and generator functions in the WHERE clause.");
+    }
+    if (is_having && resolved.error().condition() == "MISSING_GROUP_BY" && MentionsWindow(condition)) {
+      return WindowInFilter();
     }
     if (resolved.error().condition() == "UNSUPPORTED_GENERATOR.NESTED_IN_EXPRESSIONS") {
       return Error(ErrorKind::kInvalidArgument, "UNSUPPORTED_GENERATOR.OUTSIDE_SELECT",
@@ -59,10 +81,7 @@ Result<PlanPtr> Analyzer::Filter(const PlanPtr& input, const sc::Expression& con
   }
   std::vector<ExprPtr> exprs = *std::move(resolved);
   if (HasWindow(exprs.front())) {
-    return Error(ErrorKind::kInvalidArgument, "INVALID_WHERE_CONDITION",
-                 "The WHERE condition " + exprs.front()->display +
-                     " contains invalid expressions. Rewrite the query to avoid window functions, aggregate functions, "
-                     "and generator functions in the WHERE clause.");
+    return WindowInFilter();
   }
   FLEUVE_ASSIGN(ExprPtr boolean, AsBoolean(exprs.front(), "Filter"));
   FLEUVE_ASSIGN(boolean, WithExistence(boolean, true));
@@ -153,7 +172,16 @@ Result<PlanPtr> Analyzer::SortBy(PlanPtr input, const std::vector<const sc::Expr
   }
   PlanPtr below = input;
   FLEUVE_ASSIGN(std::vector<ExprPtr> exprs, ResolveOver(below, expressions));
-  FLEUVE_ASSIGN(below, ExtractWindows(std::move(below), exprs));
+  for (const ExprPtr& expr : exprs) {
+    if (HasWindow(expr)) {
+      return Error(ErrorKind::kInvalidArgument, "UNSUPPORTED_EXPR_FOR_OPERATOR",
+                   "A query operator contains one or more unsupported expressions. Consider to rewrite it to avoid "
+                   "window functions, aggregate functions, and generator functions in the WHERE clause.\nInvalid "
+                   "expressions: [" +
+                       expr->display + "]")
+          .With("invalidExprSqls", expr->display);
+    }
+  }
   for (std::size_t i = 0; i < open.size(); ++i) {
     keys[open[i]].expr = exprs[i];
   }

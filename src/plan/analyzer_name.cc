@@ -49,9 +49,8 @@ std::vector<std::string> FullName(const Attribute& attribute) {
 }
 
 bool IsLiteralFunction(const std::string& lower_name) {
-  static const std::set<std::string> kNames = {
-      "current_date",   "current_timestamp", "current_user",     "user",           "session_user",
-      "localtimestamp", "current_catalog",   "current_database", "current_schema", "current_time"};
+  static const std::set<std::string> kNames = {"current_date", "current_timestamp", "current_user",
+                                               "user",         "session_user",      "current_time"};
   return kNames.contains(lower_name);
 }
 
@@ -291,11 +290,13 @@ Result<std::optional<ExprPtr>> Analyzer::NameInTiers(const std::vector<std::stri
       if (!match->expr->deterministic) {
         return Error::Unsupported("a lateral column alias of a non-deterministic expression");
       }
-      ExprPtr expr = WithDisplay(match->expr, parts.front());
+      ExprPtr expr = match->expr;
+      std::string path = parts.front();
       for (std::size_t j = 1; j < parts.size(); ++j) {
         FLEUVE_ASSIGN(expr, ExtractField(expr, parts[j]));
+        path += "." + parts[j];
       }
-      return std::optional<ExprPtr>(std::move(expr));
+      return std::optional<ExprPtr>(WithDisplay(expr, "lateralAliasReference(" + path + ")"));
     }
   }
   if (scope.function_parameters != nullptr) {
@@ -340,7 +341,8 @@ Result<ExprPtr> Analyzer::Name(const std::vector<std::string>& parts, const Scop
   FLEUVE_ASSIGN(std::optional<SessionVariable> variable, resolver_.ResolveVariable(parts));
   if (variable) {
     ExprPtr literal = MakeLiteral(variable->value, variable->type);
-    return WithDisplay(literal, parts.back());
+    return WithDisplay(literal, "variablereference(system.session." + LowerName(parts.back()) + "=" +
+                                    LiteralSql(variable->value, variable->type, config_.session_zone) + ")");
   }
   return UnresolvedColumn(parts, scope.tiers);
 }

@@ -6,6 +6,7 @@
 
 #include "plan/analyzer_internal.h"
 #include "plan/event_time.h"
+#include "plan/variant_path_internal.h"
 
 // Clients of Spark 4.0 still fill the fields that later protocols call deprecated.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
@@ -33,21 +34,43 @@ CallView CallOf(const sc::Expression& expression) {
 }
 
 /// Spark's name of a select item without an alias.
-std::string ItemName(const sc::Expression& expression, const ExprPtr& expr) {
-  const sc::Expression* named = &expression;
-  while (named->has_cast()) {
-    named = &named->cast().expr();
+/// How Spark shows what stands for an earlier item of the list, or for a session variable, inside other expressions.
+constexpr std::string_view kAliasReference = "lateralAliasReference(";
+constexpr std::string_view kVariableReference = "variablereference(";
+
+bool IsReference(const std::string& display) {
+  return display.starts_with(kAliasReference) || display.starts_with(kVariableReference);
+}
+
+/// The name that a colon path into a variant gives; empty where the expression is none.
+std::string PathName(const sc::Expression& expression) {
+  if (expression.has_cast()) {
+    return PathName(expression.cast().expr());
   }
-  if (named->has_unresolved_attribute() && (named == &expression || expr->kind != ExprKind::kLiteral)) {
-    const ExprPtr* inner = &expr;
-    while ((*inner)->kind == ExprKind::kCast && named != &expression) {
-      inner = &(*inner)->children.front();
+  if (!expression.has_extension()) {
+    return "";
+  }
+  const auto extension = fleuve::pb::Unpack<fleuve::pb::ExpressionExtension>(expression.extension());
+  return extension && extension->has_variant_path() ? LastNameOfPath(extension->variant_path().path()) : "";
+}
+
+std::string ItemName(const sc::Expression& expression, const ExprPtr& expr) {
+  if (std::string name = PathName(expression); !name.empty()) {
+    return name;
+  }
+  if (expression.has_cast() && expression.cast().expr().has_unresolved_attribute()) {
+    const ExprPtr& inner = expr->kind == ExprKind::kCast ? expr->children.front() : expr;
+    if (inner->kind == ExprKind::kAttribute) {
+      return inner->attribute.name;
     }
-    if ((*inner)->kind == ExprKind::kAttribute) {
-      return (*inner)->attribute.name;
+    return expr->display;
+  }
+  if (expression.has_unresolved_attribute()) {
+    if (expr->kind == ExprKind::kAttribute && !expr->display.starts_with(kAliasReference)) {
+      return expr->attribute.name;
     }
-    auto parts = SplitIdentifier(named->unresolved_attribute().unparsed_identifier());
-    if (parts.ok() && ((*inner)->kind != ExprKind::kCall || parts->size() > 1)) {
+    const auto parts = SplitIdentifier(expression.unresolved_attribute().unparsed_identifier());
+    if (parts.ok() && (expr->kind != ExprKind::kCall || parts->size() > 1 || IsReference(expr->display))) {
       return parts->back();
     }
   }

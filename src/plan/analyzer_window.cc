@@ -110,9 +110,18 @@ Result<ExprPtr> Analyzer::Window(const sc::Expression_Window& window, const Scop
                  "Distinct window functions are not supported: \"" + function->display + "\".")
         .With("windowExpr", "\"" + function->display + "\"");
   }
+  if (AnyExpr(function, [](const Expr& node) { return node.kind == ExprKind::kAggregate && node.filter != nullptr; })) {
+    return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1030",
+                 "Window aggregate function with filter predicate is not supported yet.")
+        .Family(ErrorFamily::kAnalysis);
+  }
   if ((is_rank || is_shift) && spec.order_by.empty()) {
-    return Error(ErrorKind::kInvalidArgument, "WINDOW_FUNCTION_WITHOUT_OVER_CLAUSE",
-                 "Window function " + function->display + " requires window to be ordered, please add ORDER BY clause.")
+    return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1037",
+                 "Window function " + function->display +
+                     " requires window to be ordered, please add ORDER BY clause. For example SELECT " +
+                     function->display +
+                     "(value_expr) OVER (PARTITION BY window_partition ORDER BY window_ordering) "
+                     "from table.")
         .Family(ErrorFamily::kAnalysis);
   }
   std::string shown_frame;
@@ -141,6 +150,15 @@ Result<ExprPtr> Analyzer::Window(const sc::Expression_Window& window, const Scop
       }
       bound.kind = BoundKind::kOffset;
       FLEUVE_ASSIGN(ExprPtr value, Expression(boundary.value(), scope));
+      if (AnyExpr(value, [](const Expr& node) { return node.kind == ExprKind::kAttribute; })) {
+        return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_0064", "Frame bound value must be a literal.")
+            .Family(ErrorFamily::kParse);
+      }
+      if (AnyExpr(value, [](const Expr& node) {
+            return node.kind == ExprKind::kLiteral && node.type.IsString() && !node.value.is_null();
+          })) {
+        return FrameError("SPECIFIED_WINDOW_FRAME_UNACCEPTED_TYPE", "A window frame bound must not be a string.");
+      }
       if (value->kind != ExprKind::kLiteral) {
         if (value->kind == ExprKind::kCall && value->children.size() >= 1 &&
             value->children.front()->kind == ExprKind::kLiteral && value->display.starts_with("(- ")) {
@@ -226,7 +244,7 @@ Result<ExprPtr> Analyzer::Window(const sc::Expression_Window& window, const Scop
                         spec.frame.lower.kind == BoundKind::kUnboundedPreceding &&
                         spec.frame.upper.kind == BoundKind::kCurrentRow;
       if (!same) {
-        return Error(ErrorKind::kInvalidArgument, "INVALID_WINDOW_SPEC_FOR_AGGREGATION_FUNC",
+        return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1036",
                      "Window Frame specified does not match the required frame of " + function->display + ".")
             .Family(ErrorFamily::kAnalysis);
       }
@@ -242,7 +260,7 @@ Result<ExprPtr> Analyzer::Window(const sc::Expression_Window& window, const Scop
     spec.frame.upper.kind = BoundKind::kUnboundedFollowing;
     shown_frame = "ROWS BETWEEN " + bound + " AND " + bound;
   } else if (is_rank) {
-    spec.frame.unit = WindowFrame::Unit::kRows;
+    spec.frame.unit = function->function == "cume_dist" ? WindowFrame::Unit::kRange : WindowFrame::Unit::kRows;
     spec.frame.lower.kind = BoundKind::kUnboundedPreceding;
     spec.frame.upper.kind = BoundKind::kCurrentRow;
   } else if (spec.order_by.empty()) {

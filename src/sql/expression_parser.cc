@@ -280,16 +280,28 @@ Result<Parser::Expr> Parser::ParseQuantifiedLike(Expr value, const std::string& 
   const bool all = IsWord("ALL");
   Advance();
   FLEUVE_TRY(ExpectSymbol("("));
-  std::vector<Expr> terms;
   if (IsSymbol(")")) {
     return ErrorFrom(first, "INVALID_SQL_SYNTAX.EMPTY_PARTITION_VALUE", "Expected something between '(' and ')'.");
   }
+  std::vector<Expr> patterns;
+  bool constant = true;
   do {
     FLEUVE_ASSIGN(Expr pattern, ParseExpression());
-    Expr like = Spanned(Call(function, {terms.empty() ? value : Copy(value), pattern}), first);
-    terms.push_back(Spanned(Negate(like, negated), first));
+    constant = constant && pattern->has_literal() && pattern->literal().has_string();
+    patterns.push_back(pattern);
   } while (AcceptSymbol(","));
   FLEUVE_TRY(ExpectSymbol(")"));
+  if (constant) {
+    // One function over all patterns, as its name in a result shows.
+    std::vector<Expr> arguments{value};
+    arguments.insert(arguments.end(), patterns.begin(), patterns.end());
+    return Spanned(CallOf((negated ? "not" : "") + function + (all ? "all" : "any"), arguments), first);
+  }
+  std::vector<Expr> terms;
+  for (Expr pattern : patterns) {
+    Expr like = Spanned(Call(function, {terms.empty() ? value : Copy(value), pattern}), first);
+    terms.push_back(Spanned(Negate(like, negated), first));
+  }
   return BalancedChain(all ? "and" : "or", terms, first);
 }
 

@@ -33,7 +33,8 @@ bool Parser::IsImplicitAlias() const {
   }
   if (IsClauseStart(token)) {
     // A clause word is a name only where nothing of its clause can follow.
-    return token.upper == "FROM" && IsSymbol(",", 1);
+    const bool ends = Ahead(1).kind == TokenKind::kEnd || IsSymbol(";", 1);
+    return ends || (token.upper == "FROM" && IsSymbol(",", 1));
   }
   return true;
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 
 #include "sql/parser_internal.h"
 
@@ -38,7 +39,7 @@ Result<void> Parser::ReadWindowsAhead() {
         if (level-- == 0) {
           return {};
         }
-      } else if (token.text == ";" && level == 0) {
+      } else if ((token.text == ";" || token.text == "|>") && level == 0) {
         return {};
       }
     }
@@ -60,6 +61,7 @@ Result<void> Parser::ParseWindowClause() {
     return {};
   }
   Advance();
+  std::set<std::string> read;
   do {
     FLEUVE_ASSIGN(const std::string name, ParseIdentifier());
     FLEUVE_TRY(ExpectWord("AS"));
@@ -73,6 +75,11 @@ Result<void> Parser::ParseWindowClause() {
       window->CopyFrom(*found->second);
     } else {
       FLEUVE_TRY(ParseWindowSpec(window));
+    }
+    if (!read.insert(Upper(name)).second) {
+      return ErrorFrom(at_ - 1, "INVALID_SQL_SYNTAX.REPETITIVE_WINDOW_DEFINITION",
+                       "Invalid SQL syntax: The definition of window `" + name + "` is repetitive.")
+          .With("windowName", "`" + name + "`");
     }
     window_scopes_.back()[Upper(name)] = window;
   } while (AcceptSymbol(","));
@@ -306,10 +313,22 @@ Result<Parser::Rel> Parser::ParseSelectTail(Rel input, bool from_seen, std::size
     Advance();
   }
   std::vector<Expr> select;
-  do {
-    FLEUVE_ASSIGN(Expr item, ParseNamedExpression());
-    select.push_back(item);
-  } while (AcceptSymbol(","));
+  if (IsWord("FROM") && IsIdentifier(1) && Ahead(2).kind == TokenKind::kEnd) {
+    // No clause word is reserved: a column `from` with an alias.
+    Expr column = New<sc::Expression>();
+    column->mutable_unresolved_attribute()->set_unparsed_identifier("`" + Current().text + "`");
+    Advance();
+    Expr alias = New<sc::Expression>();
+    alias->mutable_alias()->set_allocated_expr(Spanned(column, at_ - 1));
+    FLEUVE_ASSIGN(std::string name, ParseIdentifier());
+    alias->mutable_alias()->add_name(std::move(name));
+    select.push_back(Spanned(alias, first));
+  } else {
+    do {
+      FLEUVE_ASSIGN(Expr item, ParseNamedExpression());
+      select.push_back(item);
+    } while (AcceptSymbol(","));
+  }
   if (!from_seen && IsWord("FROM")) {
     FLEUVE_ASSIGN(input, ParseFromClause());
   }
@@ -516,13 +535,17 @@ Result<Parser::Rel> Parser::ParsePipe(Rel input) {
     return SpannedRel(relation, first);
   }
   if (AcceptWord("DROP")) {
-    Rel relation = New<sc::Relation>();
-    relation->mutable_drop()->set_allocated_input(input);
+    // SELECT * EXCEPT (...): a column that is not there is an error.
+    pb::ExpressionExtension star;
     do {
-      FLEUVE_ASSIGN(std::string column, ParseIdentifier());
-      relation->mutable_drop()->add_column_names(std::move(column));
+      FLEUVE_ASSIGN(const std::string column, ParseIdentifier());
+      star.mutable_star_except()->add_names(QuoteParts({column}));
     } while (AcceptSymbol(","));
-    return SpannedRel(relation, first);
+    pb::RelationExtension extension;
+    extension.mutable_pipe()->set_select(true);
+    extension.mutable_pipe()->mutable_input()->CopyFrom(*input);
+    extension.mutable_pipe()->add_expressions()->CopyFrom(*Spanned(Extended(star), first));
+    return SpannedRel(ExtendedRel(extension), first);
   }
   if (IsAnyWord({"SELECT", "EXTEND", "SET", "AGGREGATE"})) {
     pb::RelationExtension extension;
@@ -531,10 +554,17 @@ Result<Parser::Rel> Parser::ParsePipe(Rel input) {
     Advance();
     if (word == "SELECT" || word == "EXTEND") {
       const bool distinct = word == "SELECT" && AcceptWord("DISTINCT");
-      do {
-        FLEUVE_ASSIGN(Expr item, ParseNamedExpression());
-        pipe->add_expressions()->CopyFrom(*item);
-      } while (AcceptSymbol(","));
+      window_scopes_.emplace_back();
+      const auto items = [&]() -> Result<void> {
+        FLEUVE_TRY(ReadWindowsAhead());
+        do {
+          FLEUVE_ASSIGN(Expr item, ParseNamedExpression());
+          pipe->add_expressions()->CopyFrom(*item);
+        } while (AcceptSymbol(","));
+        return ParseWindowClause();
+      }();
+      window_scopes_.pop_back();
+      FLEUVE_TRY(items);
       if (word == "SELECT") {
         pipe->set_select(true);
       } else {
@@ -570,6 +600,12 @@ Result<Parser::Rel> Parser::ParsePipe(Rel input) {
       }
       if (AcceptWords({"GROUP", "BY"})) {
         do {
+          if ((IsAnyWord({"ROLLUP", "CUBE"}) && IsSymbol("(", 1)) || AreWords({"GROUPING", "SETS"})) {
+            return ErrorFrom(at_, "UNSUPPORTED_FEATURE.PIPE_OPERATOR_AGGREGATE_UNSUPPORTED_CASE",
+                             "The feature is not supported: The SQL pipe operator syntax with aggregation (using |> "
+                             "AGGREGATE) does not support " +
+                                 Current().upper + ".");
+          }
           FLEUVE_ASSIGN(Expr item, ParseNamedExpression());
           pipe->add_grouping()->CopyFrom(*item);
         } while (AcceptSymbol(","));
@@ -599,7 +635,15 @@ Result<Parser::Rel> Parser::ParsePipe(Rel input) {
     return ParseJoins(input);
   }
   if (IsAnyWord({"ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET"})) {
-    return ParseOrganization(input);
+    const bool order = !IsAnyWord({"LIMIT", "OFFSET"});
+    FLEUVE_ASSIGN(Rel organized, ParseOrganization(input));
+    if (order && (organized->has_limit() || organized->has_offset())) {
+      return ErrorFrom(
+          first, "MULTIPLE_QUERY_RESULT_CLAUSES_WITH_PIPE_OPERATORS",
+          "ORDER BY and LIMIT cannot coexist in the same SQL pipe operator using '|>'. Please separate the "
+          "multiple result clauses into separate pipe operators and then retry the query again.");
+    }
+    return organized;
   }
   return SyntaxError();
 }

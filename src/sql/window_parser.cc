@@ -64,9 +64,21 @@ Result<void> Parser::ParseWindowSpec(sc::Expression::Window* window) {
     frame->set_frame_type(IsWord("ROWS") ? sc::Expression::Window::WindowFrame::FRAME_TYPE_ROW
                                          : sc::Expression::Window::WindowFrame::FRAME_TYPE_RANGE);
     Advance();
+    const auto wrong_side = [this](const char* side) {
+      return ErrorFrom(at_, "DATATYPE_MISMATCH.SPECIFIED_WINDOW_FRAME_INVALID_BOUND",
+                       "Window frame upper bound and lower bound do not fit together: UNBOUNDED " + std::string(side) +
+                           " stands at the wrong end.")
+          .Family(ErrorFamily::kAnalysis);
+    };
     if (AcceptWord("BETWEEN")) {
+      if (AreWords({"UNBOUNDED", "FOLLOWING"})) {
+        return wrong_side("FOLLOWING");
+      }
       FLEUVE_TRY(ParseFrameBound(frame->mutable_lower()));
       FLEUVE_TRY(ExpectWord("AND"));
+      if (AreWords({"UNBOUNDED", "PRECEDING"})) {
+        return wrong_side("PRECEDING");
+      }
       FLEUVE_TRY(ParseFrameBound(frame->mutable_upper()));
     } else {
       FLEUVE_TRY(ParseFrameBound(frame->mutable_lower()));

@@ -155,9 +155,6 @@ Result<ExprPtr> BuildFirst(Call& call) {
     ignore = ignore || (!literal->is_null() && literal->boolean());
     call.args.pop_back();
   }
-  if (ignore) {
-    display += " ignore nulls";
-  }
   bool last = call.name == "last" || call.name == "last_value";
   ExprPtr made = call.Aggregate(last ? "spark_last" : "spark_first", call.type(0), true, display);
   auto copy = std::make_shared<Expr>(*made);
@@ -170,7 +167,8 @@ Result<ExprPtr> BuildCollect(Call& call) {
   if (set && call.type(0).Is(TypeKind::kMap)) {
     return call.Mismatch("UNSUPPORTED_INPUT_TYPE", "The input of `collect_set` can't be \"MAP\" type data.");
   }
-  return call.Aggregate(set ? "spark_collect_set" : "spark_collect_list", DataType::Array(call.type(0), false), false);
+  call.name = set ? "collect_set" : "collect_list";
+  return call.Aggregate("spark_" + call.name, DataType::Array(call.type(0), false), false);
 }
 
 Result<ExprPtr> BuildCountIf(Call& call) {

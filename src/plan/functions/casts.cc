@@ -9,8 +9,8 @@ namespace {
 template <typename Make>
 Result<ExprPtr> CastFunction(Call& call, Make make) {
   FLEUVE_ASSIGN(ExprPtr made, MakeCast(call.args[0], make(), call.config));
-  std::string display = call.Display();
-  return WithDisplay(made, std::move(display));
+  // Spark shows the argument alone.
+  return WithDisplay(made, call.shown[0]);
 }
 
 Result<ExprPtr> BuildTypeOf(Call& call) {

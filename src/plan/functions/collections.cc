@@ -77,17 +77,34 @@ Result<void> NeedComparable(Call& call, const DataType& type) {
   return {};
 }
 
+/// The type that holds elements and keys of both types. Text and other types do not meet here; decimals meet numbers
+/// only where `widened`.
+std::optional<DataType> ElementType(const Call& call, const DataType& a, const DataType& b, bool widened) {
+  if (a.EqualsIgnoringNullability(b)) {
+    return a;
+  }
+  if (a.IsString() != b.IsString() && !a.Is(TypeKind::kVoid) && !b.Is(TypeKind::kVoid)) {
+    return std::nullopt;
+  }
+  const bool nested = a.IsNested() || b.IsNested();
+  return widened || nested ? WiderType(a, b, call.config) : TightestCommonType(a, b, call.config);
+}
+
 /// Brings an array and a value to one element type.
-Result<DataType> ArrayAndValue(Call& call, std::size_t array, std::size_t value, bool null_refused) {
+Result<DataType> ArrayAndValue(Call& call, std::size_t array, std::size_t value, bool null_refused,
+                               bool widened = true) {
+  if (null_refused && call.type(array).Is(TypeKind::kVoid)) {
+    return call.Mismatch("NULL_TYPE", "Null typed values cannot be used as arguments of `" + call.name + "`.");
+  }
+  if (!null_refused && call.type(array).Is(TypeKind::kVoid)) {
+    return call.Unexpected(array, "ARRAY");
+  }
   FLEUVE_TRY(NeedArray(call, array));
   const DataType element = call.type(array).element();
   if (null_refused && call.type(value).Is(TypeKind::kVoid)) {
     return call.Mismatch("NULL_TYPE", "Null typed values cannot be used as arguments of `" + call.name + "`.");
   }
-  std::optional<DataType> common = element;
-  if (!element.EqualsIgnoringNullability(call.type(value))) {
-    common = WiderType(element, call.type(value), call.config);
-  }
+  const std::optional<DataType> common = ElementType(call, element, call.type(value), widened);
   if (!common) {
     return call
         .Mismatch("ARRAY_FUNCTION_DIFF_TYPES",
@@ -110,10 +127,7 @@ Result<DataType> TwoArrays(Call& call) {
   FLEUVE_TRY(NeedArray(call, 1));
   const DataType a = call.type(0).element();
   const DataType b = call.type(1).element();
-  std::optional<DataType> common = a;
-  if (!a.EqualsIgnoringNullability(b)) {
-    common = WiderType(a, b, call.config);
-  }
+  const std::optional<DataType> common = ElementType(call, a, b, false);
   if (!common) {
     return call.Mismatch("BINARY_ARRAY_DIFF_TYPES",
                          "Input to function `" + call.name +
@@ -150,26 +164,29 @@ Result<ExprPtr> BuildContains(Call& call) {
 }
 
 Result<ExprPtr> BuildPosition(Call& call) {
-  FLEUVE_ASSIGN(const DataType element, ArrayAndValue(call, 0, 1, true));
+  FLEUVE_ASSIGN(const DataType element, ArrayAndValue(call, 0, 1, false));
   FLEUVE_TRY(NeedComparable(call, element));
   return call.Make("spark_array_position", DataType::Long());
 }
 
 Result<ExprPtr> BuildRemove(Call& call) {
-  FLEUVE_ASSIGN(const DataType element, ArrayAndValue(call, 0, 1, true));
+  FLEUVE_ASSIGN(const DataType element, ArrayAndValue(call, 0, 1, false));
   FLEUVE_TRY(NeedComparable(call, element));
   return call.Make("spark_array_remove", call.type(0));
 }
 
 Result<ExprPtr> BuildAppend(Call& call) {
-  FLEUVE_ASSIGN(const DataType element, ArrayAndValue(call, 0, 1, false));
+  FLEUVE_ASSIGN(const DataType element, ArrayAndValue(call, 0, 1, false, false));
   const bool nulls = call.type(0).contains_null() || call.args[1]->nullable;
   const std::string function = call.name == "array_append" ? "spark_array_append" : "spark_array_prepend";
   return call.Make(function, DataType::Array(element, nulls), call.args[0]->nullable);
 }
 
 Result<ExprPtr> BuildInsert(Call& call) {
-  FLEUVE_ASSIGN(const DataType element, ArrayAndValue(call, 0, 2, false));
+  FLEUVE_ASSIGN(const DataType element, ArrayAndValue(call, 0, 2, false, false));
+  if (call.type(1).IsString()) {
+    return call.Unexpected(1, "INT");
+  }
   FLEUVE_TRY(call.To(1, DataType::Int()));
   const std::string display = call.Display();
   const bool legacy = call.Conf("spark.sql.legacy.negativeIndexInArrayInsert", false);
@@ -218,14 +235,19 @@ Result<ExprPtr> BuildJoin(Call& call) {
   if (!call.type(0).element().IsString()) {
     FLEUVE_TRY(call.To(0, DataType::Array(DataType::String(), call.type(0).contains_null())));
   }
-  FLEUVE_TRY(call.To(1, DataType::String()));
-  if (call.size() == 3) {
-    FLEUVE_TRY(call.To(2, DataType::String()));
+  for (std::size_t i = 1; i < call.size(); ++i) {
+    if (!call.type(i).IsString() && !call.type(i).Is(TypeKind::kVoid)) {
+      return call.Unexpected(i, "STRING");
+    }
+    FLEUVE_TRY(call.To(i, DataType::String()));
   }
   return call.Make("spark_array_join", DataType::String());
 }
 
 Result<ExprPtr> BuildRepeat(Call& call) {
+  if (call.type(1).IsString()) {
+    return call.Unexpected(1, "INT");
+  }
   FLEUVE_TRY(call.To(1, DataType::Int()));
   return call.Make("spark_array_repeat", DataType::Array(call.type(0), call.args[0]->nullable), call.args[1]->nullable,
                    true);
@@ -330,7 +352,7 @@ Result<ExprPtr> BuildSequence(Call& call) {
 
 Result<ExprPtr> BuildShuffle(Call& call) {
   FLEUVE_TRY(NeedArray(call, 0));
-  const std::string display = call.Display();
+  const std::string display = "shuffle(" + call.shown[0] + ")";
   std::int64_t seed = static_cast<std::int64_t>(RandomSeed());
   if (call.size() == 2) {
     const Value* literal = call.LiteralOf(1);
@@ -353,8 +375,8 @@ Result<ExprPtr> BuildSortArray(Call& call) {
   FLEUVE_TRY(NeedOrderable(call, call.type(0).element()));
   if (call.size() == 1) {
     call.Default(Value(true), DataType::Boolean());
-  } else {
-    FLEUVE_TRY(call.To(1, DataType::Boolean()));
+  } else if (!call.type(1).Is(TypeKind::kBoolean)) {
+    return call.Unexpected(1, "BOOLEAN");
   }
   return call.Make("spark_sort_array", call.type(0), call.args[0]->nullable);
 }
@@ -372,9 +394,7 @@ Result<ExprPtr> BuildElementAt(Call& call) {
   const std::string display = call.Display();
   if (call.type(0).Is(TypeKind::kMap)) {
     const DataType map = call.type(0);
-    const auto common = map.key().EqualsIgnoringNullability(call.type(1))
-                            ? std::optional<DataType>(map.key())
-                            : WiderType(map.key(), call.type(1), call.config);
+    const auto common = ElementType(call, map.key(), call.type(1), false);
     if (!common) {
       return call.Mismatch("MAP_FUNCTION_DIFF_TYPES",
                            "Input to `" + call.name +
@@ -387,9 +407,13 @@ Result<ExprPtr> BuildElementAt(Call& call) {
     call.Hidden(Value(false), DataType::Boolean());
     return Shown(call, call.Make("spark_element", map.value(), true), display);
   }
-  FLEUVE_TRY(NeedArray(call, 0));
-  if (!call.type(1).IsIntegral() && !call.type(1).Is(TypeKind::kVoid)) {
-    return call.Unexpected(1, "INT");
+  if (!call.type(0).Is(TypeKind::kArray)) {
+    return call.Unexpected(0, "(\"ARRAY\" or \"MAP\")");
+  }
+  if (!call.type(1).IsIntegral() || call.type(1).Is(TypeKind::kLong)) {
+    if (!call.type(1).Is(TypeKind::kVoid)) {
+      return call.Unexpected(1, "INT");
+    }
   }
   FLEUVE_TRY(call.Cast(1, DataType::Int()));
   const bool fails = call.ansi() && !tolerant;
@@ -449,9 +473,7 @@ Result<ExprPtr> BuildMapContainsKey(Call& call) {
     return call.Mismatch("NULL_TYPE", "Null typed values cannot be used as arguments of `map_contains_key`.");
   }
   const DataType map = call.type(0);
-  const auto common = map.key().EqualsIgnoringNullability(call.type(1))
-                          ? std::optional<DataType>(map.key())
-                          : WiderType(map.key(), call.type(1), call.config);
+  const auto common = ElementType(call, map.key(), call.type(1), false);
   if (!common) {
     return call.Mismatch(
         "MAP_FUNCTION_DIFF_TYPES",
@@ -479,6 +501,17 @@ Result<ExprPtr> BuildMapConcat(Call& call) {
                            "The `map_concat` should all be of type map, but it's [\"" + call.type(i).Sql() + "\"].");
     }
     nulls = nulls || call.type(i).contains_null();
+  }
+  const auto keys_differ = [&](std::size_t i) {
+    return call.type(i).Is(TypeKind::kMap) && call.type(0).Is(TypeKind::kMap) &&
+           (call.type(i).key().IsString() != call.type(0).key().IsString() ||
+            call.type(i).value().IsString() != call.type(0).value().IsString());
+  };
+  for (std::size_t i = 1; i < call.size(); ++i) {
+    if (keys_differ(i)) {
+      return call.Mismatch("DATA_DIFF_TYPES", "Input to `map_concat` should all be the same type, but it's [\"" +
+                                                  call.type(0).Sql() + "\", \"" + call.type(i).Sql() + "\"].");
+    }
   }
   FLEUVE_ASSIGN(const DataType type, call.ToCommon(0, call.size()));
   const bool nullable = call.AnyNullable();

@@ -22,14 +22,10 @@ Result<void> CheckCondition(const Call& call, std::size_t i) {
 }
 
 Result<ExprPtr> BuildIf(Call& call) {
-  std::string display = call.name == "if" || call.name == "iff"
-                            ? "(IF(" + call.shown[0] + ", " + call.shown[1] + ", " + call.shown[2] + "))"
-                            : call.Display();
+  std::string display =
+      call.name == "if" ? "(IF(" + call.shown[0] + ", " + call.shown[1] + ", " + call.shown[2] + "))" : call.Display();
   if (call.type(0).Is(TypeKind::kVoid)) {
     FLEUVE_TRY(call.Cast(0, DataType::Boolean()));
-  }
-  if (call.type(0).IsString()) {
-    FLEUVE_TRY(call.To(0, DataType::Boolean()));
   }
   FLEUVE_TRY(CheckCondition(call, 0));
   FLEUVE_ASSIGN(DataType type, call.ToCommon(1, 3));
@@ -165,7 +161,6 @@ Result<ExprPtr> BuildIsNan(Call& call) {
 const Table& ConditionalFunctions() {
   static const Table table = {
       Scalar("if", 3, 3, BuildIf),
-      Scalar("iff", 3, 3, BuildIf),
       Scalar("when", 2, -1, BuildWhen),
       Scalar("case", 2, -1, BuildWhen),
       Scalar("coalesce", 1, -1, BuildCoalesce),

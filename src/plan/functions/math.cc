@@ -94,7 +94,9 @@ Result<ExprPtr> BuildConstant(Call& call) {
 }
 
 Result<ExprPtr> BuildLog(Call& call) {
-  std::string display = call.size() == 2 ? "LOG" + call.Display("") : "ln" + call.Display("");
+  std::string display = call.size() == 2     ? "LOG" + call.Display("")
+                        : call.name == "log" ? "LOG(E(), " + call.shown[0] + ")"
+                                             : "ln" + call.Display("");
   for (std::size_t i = 0; i < call.size(); ++i) {
     FLEUVE_TRY(call.To(i, DataType::Double()));
   }
@@ -276,8 +278,8 @@ const Table& MathFunctions() {
       Simple("degrees", "spark_degrees", "d>d", kUpper),
       Simple("radians", "spark_radians", "d>d", kUpper),
       Simple("rint", "spark_rint", "d>d"),
-      Simple("pow", "spark_pow", "dd>d", kUpper),
-      Simple("power", "spark_pow", "dd>d"),
+      Simple("pow", "spark_pow", "dd>d"),
+      Simple("power", "spark_pow", "dd>d", kUpper),
       Simple("factorial", "spark_factorial", "i>l", kNullable),
       Simple("bin", "spark_bin", "l>s"),
   };

@@ -67,16 +67,17 @@ Result<ExprPtr> BuildInputFile(Call& call) {
 
 Result<ExprPtr> BuildRaiseError(Call& call) {
   FLEUVE_TRY(call.To(0, DataType::String()));
-  if (call.size() == 2) {
-    return Error::Unsupported("raise_error with an error class and parameters");
-  }
   ExprPtr made = call.Make("spark_raise_error", DataType::Void(), true, true);
   auto copy = std::make_shared<Expr>(*made);
+  copy->display = "raise_error(USER_RAISED_EXCEPTION, map(errorMessage, " + call.shown[0] + "))";
   copy->deterministic = false;
   return copy;
 }
 
 Result<ExprPtr> BuildAssertTrue(Call& call) {
+  if (!call.type(0).Is(TypeKind::kBoolean) && !call.type(0).Is(TypeKind::kVoid)) {
+    return call.Unexpected(0, "BOOLEAN");
+  }
   FLEUVE_TRY(call.To(0, DataType::Boolean()));
   if (call.size() == 1) {
     call.Default(Value("'" + call.shown[0] + "' is not true!"), DataType::String());
@@ -106,7 +107,7 @@ const Table& MiscFunctions() {
       Scalar("input_file_name", 0, 0, BuildInputFile),
       Scalar("input_file_block_start", 0, 0, BuildInputFile),
       Scalar("input_file_block_length", 0, 0, BuildInputFile),
-      Scalar("raise_error", 1, 2, BuildRaiseError),
+      Scalar("raise_error", 1, 1, BuildRaiseError),
       Scalar("assert_true", 1, 2, BuildAssertTrue),
   };
   return table;

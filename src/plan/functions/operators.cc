@@ -239,12 +239,10 @@ Result<ExprPtr> TimeOperation(Call& call, bool subtract) {
   if (!subtract && IsInterval(a) && !IsInterval(b) && !b.Is(TypeKind::kVoid)) {
     std::swap(args[0], args[1]);
     std::swap(call.shown[0], call.shown[1]);
-    Result<ExprPtr> made = TimeOperation(call, false);
-    if (!made.ok()) {
-      return made;
-    }
-    return *made ? Shown(call, *made, display) : *made;
+    return TimeOperation(call, false);
   }
+  // Spark names the expressions that its analyzer puts in the place of the operator.
+  const bool is_operator = IsOperator(call.name);
   if (IsInterval(b)) {
     if (IsInterval(a)) {
       if (a.kind() != b.kind()) {
@@ -266,7 +264,15 @@ Result<ExprPtr> TimeOperation(Call& call, bool subtract) {
     }
     const DataType t = args[0]->type;
     if (!t.IsDateTime()) {
-      return DiffTypes(call);
+      return call.Unexpected(0, "(\"DATE\" or \"TIMESTAMP\" or \"TIMESTAMP WITHOUT TIME ZONE\")");
+    }
+    const bool whole_days =
+        t.Is(TypeKind::kDate) && b.Is(TypeKind::kDayTimeInterval) && b.precision() == 0 && b.scale() == 0;
+    if (is_operator && whole_days) {
+      const std::string days = "extractansiintervaldays(" + call.shown[1] + ")";
+      display = "date_add(" + call.shown[0] + ", " + (subtract ? "(- " + days + ")" : days) + ")";
+    } else if (is_operator) {
+      display = call.shown[0] + (subtract ? " - " : " + ") + call.shown[1];
     }
     if (subtract) {
       std::vector<ExprPtr> inner{args[1]};
@@ -288,7 +294,13 @@ Result<ExprPtr> TimeOperation(Call& call, bool subtract) {
       }
     }
     call.Hidden(types::Value(call.config.session_zone), DataType::String());
-    return node("spark_time_add", result, true);
+    FLEUVE_ASSIGN(ExprPtr sum, node("spark_time_add", result, true));
+    // A string gives a string again.
+    return a.IsString() ? MakeCast(sum, a, call.config) : Result<ExprPtr>(sum);
+  }
+  if (subtract && a.IsString() && b.Is(TypeKind::kDate)) {
+    FLEUVE_TRY(call.Cast(0, DataType::Date()));
+    return node("spark_date_minus_date", DataType::DayTimeInterval(0, 0), false);
   }
   if (a.Is(TypeKind::kDate) || (b.Is(TypeKind::kDate) && !subtract)) {
     bool swapped = !a.Is(TypeKind::kDate);
@@ -316,6 +328,9 @@ Result<ExprPtr> TimeOperation(Call& call, bool subtract) {
         return shown.Unexpected(1, "(\"INT\" or \"SMALLINT\" or \"TINYINT\")");
       }
       FLEUVE_TRY(call.Cast(1, DataType::Int()));
+      if (is_operator) {
+        display = std::string(subtract ? "date_sub(" : "date_add(") + call.shown[0] + ", " + call.shown[1] + ")";
+      }
       return node(subtract ? "spark_date_sub" : "spark_date_add", DataType::Date(), true);
     }
   }
@@ -327,7 +342,7 @@ Result<ExprPtr> TimeOperation(Call& call, bool subtract) {
                                                                                      : DataType::Timestamp();
     if (!((instant(x) || x.Is(TypeKind::kDate) || x.IsString() || x.Is(TypeKind::kVoid)) &&
           (instant(y) || y.Is(TypeKind::kDate) || y.IsString() || y.Is(TypeKind::kVoid)))) {
-      return DiffTypes(call);
+      return call.Unexpected(instant(x) ? 1 : 0, "(\"TIMESTAMP\" or \"TIMESTAMP WITHOUT TIME ZONE\")");
     }
     if ((x.Is(TypeKind::kTimestampNtz) && !y.Is(TypeKind::kTimestamp)) ||
         (y.Is(TypeKind::kTimestampNtz) && !x.Is(TypeKind::kTimestamp))) {
@@ -368,7 +383,7 @@ Result<ExprPtr> ScaleInterval(Call& call, bool divide) {
     FLEUVE_TRY(call.Cast(1, DataType::Double()));
   }
   if (!call.type(1).IsNumeric()) {
-    return DiffTypes(call);
+    return call.Unexpected(1, "\"NUMERIC\"");
   }
   if (call.type(1).IsIntegral()) {
     FLEUVE_TRY(call.Cast(1, DataType::Long()));

@@ -59,7 +59,11 @@ Result<ExprPtr> BuildLikeMany(Call& call) {
     }
     result = one;
   }
-  return Shown(result, call.Display());
+  std::string shown = call.name;
+  if (ilike) {
+    shown.erase(shown.find("ilike"), 1);
+  }
+  return Shown(result, shown + "(" + (ilike ? "lower(" + call.shown[0] + ")" : call.shown[0]) + ")");
 }
 
 bool PatternIsPlain(const Call& call, std::size_t i) {

@@ -35,6 +35,12 @@ Result<ExprPtr> BuildConcat(Call& call) {
     }
   }
   if (arrays) {
+    for (std::size_t i = 0; i < call.size(); ++i) {
+      if (!call.type(i).Is(TypeKind::kArray)) {
+        return call.Mismatch("DATA_DIFF_TYPES", "Input to `concat` should all be the same type, but it's [\"" +
+                                                    call.type(0).Sql() + "\", \"" + call.type(i).Sql() + "\"].");
+      }
+    }
     FLEUVE_ASSIGN(DataType type, call.ToCommon(0, call.size()));
     return Shown(call, call.Make("spark_concat_arrays", type), display);
   }
@@ -443,7 +449,6 @@ const Table& StringFunctions() {
       Simple("instr", "spark_instr", "ss>i"),
       Simple("locate", "spark_locate", "ss,i=1>i", kNullable),
       Simple("position", "spark_locate", "ss,i=1>i", kNullable),
-      Simple("charindex", "spark_locate", "ss,i=1>i", kNullable),
       Simple("find_in_set", "spark_find_in_set", "ss>i"),
       Simple("levenshtein", "spark_levenshtein", "ss,i>i"),
       Simple("soundex", "spark_soundex", "s>s"),

@@ -1,3 +1,4 @@
+#include "base/bytes.h"
 #include "plan/functions/registry_internal.h"
 
 namespace fleuve::plan::functions {
@@ -11,7 +12,8 @@ namespace {
 Result<ExprPtr> BuildRank(Call& call) {
   bool fraction = call.name == "percent_rank" || call.name == "cume_dist";
   ExprPtr made = MakeCall(call.name, {}, fraction ? DataType::Double() : DataType::Int(), false);
-  return WithDisplay(made, call.name + "()");
+  const bool upper = call.name == "rank" || call.name == "dense_rank" || call.name == "percent_rank";
+  return WithDisplay(made, (upper ? AsciiUpper(call.name) : call.name) + "()");
 }
 
 Result<ExprPtr> BuildNtile(Call& call) {
@@ -46,7 +48,9 @@ Result<ExprPtr> BuildShift(Call& call) {
     offset = call.LiteralOf(1);
   }
   if (offset == nullptr || offset->is_null()) {
-    return call.Mismatch("NON_FOLDABLE_INPUT", "the input `offset` should be a foldable \"INT\" expression.");
+    return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1035",
+                 "Offset expression '" + call.shown[1] + "' must be a literal.")
+        .Family(ErrorFamily::kAnalysis);
   }
   if (call.size() < 3) {
     call.Default(Value(), DataType::Void());
@@ -54,9 +58,6 @@ Result<ExprPtr> BuildShift(Call& call) {
   FLEUVE_TRY(call.To(2, call.type(0)));
   bool nullable = call.args[0]->nullable || call.args[2]->nullable;
   std::string display = call.Display();
-  if (call.source.ignore_nulls) {
-    display += " IGNORE NULLS";
-  }
   auto copy = std::make_shared<Expr>(*MakeCall(call.name, call.args, call.type(0), nullable));
   copy->display = display;
   copy->ignore_nulls = call.source.ignore_nulls;
