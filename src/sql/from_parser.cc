@@ -338,7 +338,12 @@ Result<Parser::Rel> Parser::ParseWatermark(Rel input) {
   }
   const std::size_t first = at_;
   Advance();
-  auto column = ParseNamedExpression();
+  auto column = ParseExpression();
+  std::string name;
+  if (column.ok() && (AcceptWord("AS") || !(IsWord("DELAY") && IsWord("OF", 1)))) {
+    auto given = ParseIdentifier();
+    name = given.ok() ? *given : "";
+  }
   if (!column.ok() || !AcceptWord("DELAY")) {
     at_ = first;  // a table alias of that name
     return input;
@@ -358,7 +363,12 @@ Result<Parser::Rel> Parser::ParseWatermark(Rel input) {
   pb::RelationExtension extension;
   auto* clause = extension.mutable_watermark();
   clause->mutable_input()->CopyFrom(*input);
-  clause->mutable_column()->CopyFrom(**column);
+  if (name.empty()) {
+    clause->mutable_column()->CopyFrom(**column);
+  } else {
+    clause->mutable_column()->mutable_alias()->mutable_expr()->CopyFrom(**column);
+    clause->mutable_column()->mutable_alias()->add_name(name);
+  }
   clause->set_delay(text);
   return SpannedRel(ExtendedRel(extension), first);
 }
