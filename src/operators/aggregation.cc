@@ -4,6 +4,7 @@
 
 #include "operators/aggregate_states_internal.h"
 #include "operators/row_codec_internal.h"
+#include "operators/row_merge_internal.h"
 #include "operators/stateful_operator_internal.h"
 #include "operators/stopwatch_internal.h"
 #include "plan/event_time.h"
@@ -93,6 +94,10 @@ class Aggregation final : public StatefulOperator {
   /// Merges partial rows with their states and puts the result; adds it to `merged` where that is wanted.
   Result<void> Merge(std::vector<RecordBatch> rows, OperatorBatch& batch, state::Store& store,
                      std::vector<RecordBatch>* merged);
+  /// The same without the engine, where states can be folded as bytes. False: a sum leaves its range; nothing was put.
+  Result<bool> MergeBytes(const std::vector<RecordBatch>& rows, const state::ByteRows& keys,
+                          const std::vector<std::string_view>& values, OperatorBatch& batch, state::Store& store,
+                          std::vector<RecordBatch>* merged) const;
   Result<void> Evict(std::int64_t watermark, OperatorBatch& batch, state::Store& store,
                      std::vector<RecordBatch>* evicted);
 
@@ -109,12 +114,14 @@ class Aggregation final : public StatefulOperator {
   std::shared_ptr<const types::Schema> schema_;
   std::unique_ptr<RowEncoder> key_encoder_;
   std::unique_ptr<RowEncoder> value_encoder_;
+  std::optional<RowMerger> merger_;
 };
 
 Result<OperatorPtr> Aggregation::Make(const LogicalPlan& node, const OperatorContext& context) {
   auto made = std::make_unique<Aggregation>();
   made->mode_ = context.output_mode;
   FLEUVE_ASSIGN(made->states_, DescribeAggregates(node));
+  made->merger_ = RowMerger::For(made->states_);
   const std::size_t key_count = node.grouping.size();
   made->node_output_ = node.output;
   made->keys_ = Visible({node.output.begin(), node.output.begin() + static_cast<std::ptrdiff_t>(key_count)});
@@ -174,20 +181,27 @@ Result<RecordBatch> Aggregation::WithoutLate(const RecordBatch& rows, std::int64
 Result<void> Aggregation::Merge(std::vector<RecordBatch> rows, OperatorBatch& batch, state::Store& store,
                                 std::vector<RecordBatch>* merged) {
   FLEUVE_TRY(batch.CheckCancelled());
-  // States that are there come first: the order counts for first, last and lists.
-  RowDecoder known(schema_, {keys_.size(), states_.columns.size()});
+  state::ByteRows keys;
   std::vector<std::string_view> values;
   {
-    state::ByteRows keys;
+    const Stopwatch watch(&batch.counts->all_updates_ns);
     for (const RecordBatch& part : rows) {
       const std::vector<std::int64_t> times = TimesOf(part);
       key_encoder_->Encode(part, timed() ? &times : nullptr, &keys);
     }
     store.GetMany(0, keys, &values);
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      if (values[i].data() != nullptr) {
-        FLEUVE_TRY(known.Add({KeyPart(keys[i]), values[i]}));
-      }
+  }
+  if (merger_) {
+    FLEUVE_ASSIGN(const bool done, MergeBytes(rows, keys, values, batch, store, merged));
+    if (done) {
+      return {};
+    }
+  }
+  // States that are there come first: the order counts for first, last and lists.
+  RowDecoder known(schema_, {keys_.size(), states_.columns.size()});
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i].data() != nullptr) {
+      FLEUVE_TRY(known.Add({KeyPart(keys[i]), values[i]}));
     }
   }
   if (known.row_count() > 0) {
@@ -196,7 +210,6 @@ Result<void> Aggregation::Merge(std::vector<RecordBatch> rows, OperatorBatch& ba
     FLEUVE_ASSIGN(rows, batch.Query(AggregateNode(leaf, Columns(keys_), states_.merge, merged_output_)));
   }
   const Stopwatch watch(&batch.counts->all_updates_ns);
-  state::ByteRows keys;
   state::ByteRows state_rows;
   for (RecordBatch& part : rows) {
     keys.Clear();
@@ -211,6 +224,44 @@ Result<void> Aggregation::Merge(std::vector<RecordBatch> rows, OperatorBatch& ba
     }
   }
   return {};
+}
+
+Result<bool> Aggregation::MergeBytes(const std::vector<RecordBatch>& rows, const state::ByteRows& keys,
+                                     const std::vector<std::string_view>& values, OperatorBatch& batch,
+                                     state::Store& store, std::vector<RecordBatch>* merged) const {
+  const Stopwatch watch(&batch.counts->all_updates_ns);
+  state::ByteRows folded;
+  std::string newer;
+  std::size_t i = 0;
+  for (const RecordBatch& part : rows) {
+    for (std::int64_t row = 0; row < part.row_count(); ++row, ++i) {
+      if (values[i].data() == nullptr) {
+        value_encoder_->EncodeRow(part, row, &folded.bytes());
+      } else {
+        newer.clear();
+        value_encoder_->EncodeRow(part, row, &newer);
+        if (!merger_->Merge(values[i], newer, &folded.bytes())) {
+          return false;
+        }
+      }
+      folded.EndRow();
+    }
+  }
+  store.PutMany(0, keys, folded);
+  batch.counts->rows_updated += static_cast<std::int64_t>(keys.size());
+  if (merged != nullptr) {
+    RowDecoder decoder(schema_, {keys_.size(), states_.columns.size()});
+    for (i = 0; i < keys.size(); ++i) {
+      FLEUVE_TRY(decoder.Add({KeyPart(keys[i]), folded[i]}));
+      if (decoder.row_count() >= kOutputRows) {
+        merged->push_back(decoder.Finish());
+      }
+    }
+    if (decoder.row_count() > 0) {
+      merged->push_back(decoder.Finish());
+    }
+  }
+  return true;
 }
 
 Result<void> Aggregation::Evict(std::int64_t watermark, OperatorBatch& batch, state::Store& store,

@@ -304,7 +304,7 @@ std::vector<ExprPtr> EveryAggregate(const LogicalPlan& leaf) {
 }
 
 TEST(AggregationTest, AnyCutOfAStreamGivesTheBatchResult) {
-  for (int seed = 1; seed <= 6; ++seed) {
+  for (int seed = 1; seed <= 10; ++seed) {
     std::mt19937_64 random(static_cast<std::uint64_t>(seed));
     auto leaf = Leaf();
     const bool global = seed % 3 == 0;
@@ -312,7 +312,20 @@ TEST(AggregationTest, AnyCutOfAStreamGivesTheBatchResult) {
     if (!global) {
       keys = {plan::MakeAttribute(leaf->output[0])};
     }
-    const PlanPtr plan = Aggregate(leaf, keys, EveryAggregate(*leaf));
+    std::vector<ExprPtr> aggregates = EveryAggregate(*leaf);
+    if (seed > 6) {
+      // Only those that fold without the engine.
+      std::erase_if(aggregates, [](const ExprPtr& aggregate) {
+        const std::string& name = aggregate->function;
+        return name != "duck_count" && name != "duck_count_star" && name != "spark_min" && name != "spark_max" &&
+               !name.starts_with("spark_bit_") &&
+               (name != "spark_sum" || aggregate->type.Is(types::TypeKind::kDecimal));
+      });
+      std::erase_if(aggregates, [](const ExprPtr& aggregate) {
+        return aggregate->type.IsString() || aggregate->type.Is(types::TypeKind::kDecimal);
+      });
+    }
+    const PlanPtr plan = Aggregate(leaf, keys, std::move(aggregates));
     const types::Schema schema = plan::SchemaOf(*plan);
     Query update(plan, "update");
     Query complete(plan, "complete");
