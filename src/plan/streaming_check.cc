@@ -168,8 +168,23 @@ bool HasStreamingAggregate(const LogicalPlan& node) {
   return found;
 }
 
+/// The name that the projection over a node gives to one of its columns.
+std::string NameAbove(const std::vector<const LogicalPlan*>& nodes, const LogicalPlan& node, const Attribute& column) {
+  for (const LogicalPlan* above : nodes) {
+    if (above->kind != PlanKind::kProject || above->children[0].get() != &node) {
+      continue;
+    }
+    for (std::size_t i = 0; i < above->exprs.size() && i < above->output.size(); ++i) {
+      if (above->exprs[i]->kind == ExprKind::kAttribute && above->exprs[i]->attribute.id == column.id) {
+        return above->output[i].name;
+      }
+    }
+  }
+  return column.name;
+}
+
 /// What Spark's own checker refuses, node by node, the input first.
-Result<void> CheckNode(const LogicalPlan& node, const std::string& mode) {
+Result<void> CheckNode(const LogicalPlan& node, const std::string& mode, const std::vector<const LogicalPlan*>& nodes) {
   for (const ExprPtr& expr : ExpressionsOf(node)) {
     if (AnyExpr(expr, [](const Expr& part) {
           return part.kind == ExprKind::kCall && part.function.find("monotonically_increasing_id") != std::string::npos;
@@ -244,7 +259,8 @@ Result<void> CheckNode(const LogicalPlan& node, const std::string& mode) {
         specs += (specs.empty() ? "" : ", ") + (over == std::string::npos ? shown : shown.substr(over + 6));
         std::transform(function.begin(), function.end(), function.begin(),
                        [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-        const std::string& column = node.output[node.output.size() - node.exprs.size() + i].name;
+        const Attribute& result = node.output[node.output.size() - node.exprs.size() + i];
+        const std::string column = NameAbove(nodes, node, result);
         names += (names.empty() ? "" : ", ") + function + " (as column `" + column + "`)";
       }
       return Error(ErrorKind::kInvalidArgument, "NON_TIME_WINDOW_NOT_SUPPORTED_IN_STREAMING",
@@ -322,7 +338,7 @@ Result<void> CheckStreaming(const PlanPtr& plan, const StreamingRules& rules) {
     return BadMode("complete", "no streaming aggregations");
   }
   for (std::size_t i = nodes.size(); i > 0; --i) {
-    FLEUVE_TRY(CheckNode(*nodes[i - 1], mode));
+    FLEUVE_TRY(CheckNode(*nodes[i - 1], mode, nodes));
   }
   if (!rules.allow_multiple &&
       std::count_if(nodes.begin(), nodes.end(), [](const LogicalPlan* node) { return KeepsState(*node); }) > 1) {
@@ -419,7 +435,8 @@ Result<void> CheckNodeBatch(const LogicalPlan& node, const StreamingRules& rules
       }
       if (SplitStreamJoin(node).keys.empty()) {
         return Error(ErrorKind::kUnsupported, "_LEGACY_ERROR_TEMP_1181",
-                     "Stream-stream join without equality predicate is not supported.;")
+                     "Stream-stream join without equality predicate is not supported.;\nJoin " +
+                         JoinName(node.join_type) + (node.condition ? ", " + node.condition->display : ""))
             .Family(ErrorFamily::kAnalysis);
       }
       if (rules.allow_multiple) {

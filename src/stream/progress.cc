@@ -193,7 +193,14 @@ std::string Progress::WireJson() const {
   out.Set("id", id).Set("runId", run_id).Set("name", name ? Json(*name) : Json(nullptr));
   out.Set("timestamp", IsoMillis(trigger_start_ms)).Set("batchId", batch_id).Set("batchDuration", batch_duration_ms);
   out.Set("durationMs", Durations(duration_ms));
-  out.Set("eventTime", StringMap(event_time));
+  // In the order of Spark's hash map.
+  Json::Object times;
+  for (const char* key : {"min", "avg", "watermark", "max"}) {
+    if (const auto at = event_time.find(key); at != event_time.end()) {
+      times.emplace_back(key, at->second);
+    }
+  }
+  out.Set("eventTime", std::move(times));
   out.Set("stateOperators", state_operators);
   Json::Array source_list;
   for (const auto& source : sources) {
