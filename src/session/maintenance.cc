@@ -68,17 +68,21 @@ Result<RowsResult> Executor::MaintenanceStatement(const pb::Command& command, Se
     }
     case pb::Command::kDescribeHistory: {
       const pb::DescribeHistory& history = command.describe_history();
+      if (!history.has_path()) {
+        FLEUVE_ASSIGN(const TableTarget target, resolver.Target(PartsOf(history.table()), true));
+        if (target.is_path && target.provider != "delta") {
+          return TableNotFound(PartsOf(history.table()));
+        }
+      }
       FLEUVE_ASSIGN(const tables::TableRef table, DeltaTarget(NameOrPath(history), resolver, "DESCRIBE HISTORY"));
       FLEUVE_ASSIGN(const tables::TableContext context, TablesContext());
       return tables::DescribeHistory(context, table, history.has_limit() ? history.limit() : 0);
     }
     case pb::Command::kOptimize: {
       const pb::Optimize& optimize = command.optimize();
-      if (optimize.full()) {
-        return Error::Unsupported("OPTIMIZE ... FULL");
-      }
       FLEUVE_ASSIGN(const tables::TableRef table, DeltaTarget(NameOrPath(optimize), resolver, "OPTIMIZE"));
       tables::OptimizeSpec spec;
+      spec.full = optimize.full();
       if (optimize.has_condition()) {
         spec.where = optimize.condition_sql();
       }
@@ -90,14 +94,14 @@ Result<RowsResult> Executor::MaintenanceStatement(const pb::Command& command, Se
     }
     case pb::Command::kVacuum: {
       const pb::Vacuum& vacuum = command.vacuum();
-      if (vacuum.has_inventory() || vacuum.lite()) {
-        return Error::Unsupported(vacuum.lite() ? "VACUUM ... LITE" : "VACUUM ... USING INVENTORY");
+      if (vacuum.has_inventory()) {
+        return Error::Unsupported("VACUUM ... USING INVENTORY");
       }
       FLEUVE_ASSIGN(const tables::TableRef table, DeltaTarget(NameOrPath(vacuum), resolver, "VACUUM"));
       FLEUVE_ASSIGN(const tables::TableContext context, TablesContext());
       return tables::Vacuum(context, table,
                             vacuum.has_retain_hours() ? std::optional<double>(vacuum.retain_hours()) : std::nullopt,
-                            vacuum.dry_run());
+                            vacuum.dry_run(), vacuum.lite());
     }
     case pb::Command::kRestore: {
       const pb::Restore& restore = command.restore();
@@ -108,14 +112,22 @@ Result<RowsResult> Executor::MaintenanceStatement(const pb::Command& command, Se
       } else {
         FLEUVE_ASSIGN(const plan::ExprPtr expr,
                       plan::AnalyzeExpression(restore.timestamp(), RowsLeaf(DataType::Struct({}), {}), resolver));
-        if (expr->kind != plan::ExprKind::kLiteral || expr->value.is_null()) {
-          return Error::Unsupported("RESTORE to a timestamp that is no literal");
-        }
+        auto one = std::make_shared<plan::LogicalPlan>();
+        one->kind = plan::PlanKind::kOneRow;
+        plan::Attribute attribute;
+        attribute.id = plan::NewAttributeId();
+        attribute.name = "timestamp";
+        attribute.type = expr->type;
+        FLEUVE_ASSIGN(const auto rows, CollectRows(plan::MakeProject(one, {expr}, {attribute})));
+        const Value time = rows.at(0).at(0);
         std::optional<std::int64_t> micros;
-        if (expr->type.IsString()) {
-          micros = types::ParseTimestamp(expr->value.text(), resolver.Config().session_zone);
+        if (time.is_null()) {
+        } else if (expr->type.IsString()) {
+          micros = types::ParseTimestamp(time.text(), resolver.Config().session_zone);
         } else if (expr->type.Is(types::TypeKind::kTimestamp)) {
-          micros = expr->value.integer();
+          micros = time.integer();
+        } else if (expr->type.Is(types::TypeKind::kDate)) {
+          micros = types::ParseTimestamp(types::DateToString(time.integer()), resolver.Config().session_zone);
         }
         if (!micros) {
           return Error(ErrorKind::kInvalidArgument, "DELTA_TIMESTAMP_INVALID",

@@ -175,8 +175,9 @@ Result<plan::PlanPtr> ChangeFeed(const delta::DeltaLogPtr& log, const ChangeBoun
     }
   }
   const auto time_of = [&](std::int64_t version) {
-    const auto at = std::find_if(times.begin(), times.end(), [&](const auto& t) { return t.version == version; });
-    return at == times.end() ? std::int64_t{0} : at->timestamp_ms;
+    const auto at = std::lower_bound(times.begin(), times.end(), version,
+                                     [](const delta::VersionTime& t, std::int64_t v) { return t.version < v; });
+    return at == times.end() || at->version != version ? std::int64_t{0} : at->timestamp_ms;
   };
   std::int64_t retention = 7LL * 86400000;
   if (const std::string* text = latest->Property("delta.deletedFileRetentionDuration")) {

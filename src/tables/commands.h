@@ -83,8 +83,10 @@ struct OptimizeSpec {
   bool rewrite_all = false;
 };
 Result<RowsResult> Optimize(const TableContext& context, const TableRef& table, const OptimizeSpec& spec);
+/// \param lite  only files that the log says were removed are looked at, not the table's folder.
+/// DELTA_CANNOT_VACUUM_LITE where commits that said so are gone.
 Result<RowsResult> Vacuum(const TableContext& context, const TableRef& table, std::optional<double> retention_hours,
-                          bool dry_run);
+                          bool dry_run, bool lite = false);
 Result<RowsResult> Restore(const TableContext& context, const TableRef& table, const delta::TimeTravel& when);
 
 /// What is wrong with a table: columns `kind` (log, file, vector, statistics), `path`, `problem`. No rows: all is well.

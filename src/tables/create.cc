@@ -136,6 +136,46 @@ Result<void> CheckDefaults(const types::Schema& schema, const plan::AnalysisConf
   return {};
 }
 
+/// Generation expressions are computed from the row's other, stored columns, the same way each time.
+Result<void> CheckGenerated(const types::Schema& schema, const plan::AnalysisConfig& config) {
+  std::shared_ptr<plan::LogicalPlan> leaf;
+  for (const StructField& field : schema.fields()) {
+    const std::string* sql = FieldText(field, "delta.generationExpression");
+    if (sql == nullptr) {
+      continue;
+    }
+    if (leaf == nullptr) {
+      leaf = std::make_shared<plan::LogicalPlan>();
+      leaf->kind = plan::PlanKind::kRows;
+      leaf->output = plan::AttributesOf(schema);
+    }
+    FLEUVE_ASSIGN(const plan::ExprPtr value, AnalyzeSql(*sql, leaf, config));
+    if (!value->deterministic) {
+      return Error(ErrorKind::kInvalidArgument, "DELTA_NON_DETERMINISTIC_EXPRESSION_IN_GENERATED_COLUMN",
+                   "The generation expression " + *sql + " of column " + field.name + " is not deterministic.")
+          .With("expr", *sql);
+    }
+    if (plan::AnyExpr(value, [](const plan::Expr& e) { return e.kind == plan::ExprKind::kAggregate; })) {
+      return Error(ErrorKind::kInvalidArgument, "DELTA_AGGREGATE_IN_GENERATED_COLUMN",
+                   "The generation expression " + *sql + " of column " + field.name + " holds an aggregate.")
+          .With("sqlExpr", *sql);
+    }
+    const bool other = plan::AnyExpr(value, [&](const plan::Expr& e) {
+      if (e.kind != plan::ExprKind::kAttribute) {
+        return false;
+      }
+      const auto at = types::FieldIndex(schema, e.attribute.name);
+      return at && FieldText(schema.fields()[*at], "delta.generationExpression") != nullptr;
+    });
+    if (other) {
+      return Error(ErrorKind::kInvalidArgument, "DELTA_INVALID_GENERATED_COLUMN_REFERENCES",
+                   "The generation expression " + *sql + " of column " + field.name +
+                       " refers to a column that is generated itself.");
+    }
+  }
+  return {};
+}
+
 bool HasDefaults(const types::Schema& schema) {
   return std::any_of(schema.fields().begin(), schema.fields().end(),
                      [](const StructField& f) { return FieldText(f, "CURRENT_DEFAULT") != nullptr; });
@@ -213,6 +253,7 @@ Result<types::Schema> CreateTable(const TableContext& context, const TableRef& t
   FLEUVE_TRY(CheckColumnNames(schema, delta::ColumnMappingMode(metadata) != "none"));
   FLEUVE_TRY(CheckDefaults(schema, context.config));
   FLEUVE_TRY(CheckIdentities(schema, partition_by));
+  FLEUVE_TRY(CheckGenerated(schema, context.config));
   FLEUVE_TRY(CheckStatisticsColumns(metadata, schema));
   metadata.schema_string = SchemaText(schema);
   FLEUVE_TRY(AssignColumnMapping(metadata, schema, true));

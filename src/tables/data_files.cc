@@ -14,6 +14,7 @@
 #include "tables/data_files_internal.h"
 #include "tables/file_statistics_internal.h"
 #include "tables/schema_internal.h"
+#include "tables/write_options_internal.h"
 
 namespace fleuve::tables {
 
@@ -240,8 +241,13 @@ Result<DataFiles> WriteDataFiles(const TableContext& context, const storage::Loc
   if (mapped) {
     spec.physical_schema = delta::PhysicalSchemaOf(DataType::Struct(data_fields));
   }
+  // Row ids and deletion vectors need the number of rows at least.
+  const bool collects =
+      options.statistics && ConfFlag(context.config, "spark.databricks.delta.stats.collect", true);
+  const bool needs_count = delta::FindIn(metadata.configuration, "delta.enableRowTracking") != nullptr ||
+                           delta::FindIn(metadata.configuration, "delta.enableDeletionVectors") != nullptr;
   const std::vector<StatisticsLeaf> leaves =
-      options.statistics ? IndexedLeaves(metadata, schema) : std::vector<StatisticsLeaf>();
+      collects ? IndexedLeaves(metadata, schema) : std::vector<StatisticsLeaf>();
   spec.statistics_columns = leaves.empty() ? 0 : -1;
   engine::ExecuteOptions run;
   run.token = context.token;
@@ -290,7 +296,7 @@ Result<DataFiles> WriteDataFiles(const TableContext& context, const storage::Loc
     const std::string path = table.path + "/" + relative;
     FLEUVE_ASSIGN(const auto meta, table.store->Head(path));
     add.modification_time = meta.modified_ms;
-    if (options.statistics) {
+    if (collects || (options.statistics && needs_count)) {
       std::map<std::vector<std::string>, const engine::ColumnStatistics*> by_path;
       for (const engine::ColumnStatistics& s : file.statistics) {
         by_path[s.path] = &s;

@@ -359,8 +359,51 @@ bool IsHidden(std::string_view relative) {
 
 }  // namespace
 
+namespace {
+
+/// Files that commits of the log say were removed before `horizon`; vectors included.
+Result<std::vector<storage::ObjectMeta>> RemovedByLog(const delta::DeltaLogPtr& log, const storage::Location& table,
+                                                      std::int64_t horizon) {
+  FLEUVE_ASSIGN(const std::vector<delta::VersionTime> versions, log->CommitsFrom(0));
+  if (versions.empty() || versions.front().version != 0) {
+    return Error(ErrorKind::kUnsupported, "DELTA_CANNOT_VACUUM_LITE",
+                 "VACUUM LITE cannot find all removed files: the first commits of the log are gone. Run VACUUM once.");
+  }
+  std::set<std::string> paths;
+  for (const delta::VersionTime& at : versions) {
+    FLEUVE_ASSIGN(const delta::Commit commit, log->ReadCommit(at.version));
+    for (const delta::Action& action : commit.actions) {
+      const auto* remove = std::get_if<delta::RemoveFile>(&action);
+      if (remove == nullptr || remove->deletion_timestamp.value_or(0) > horizon) {
+        continue;
+      }
+      FLEUVE_ASSIGN(std::string path, delta::AbsolutePath(table, remove->path));
+      paths.insert(std::move(path));
+      if (remove->deletion_vector) {
+        FLEUVE_ASSIGN(std::string vector, delta::DeletionVectorPath(*remove->deletion_vector, table));
+        if (!vector.empty()) {
+          paths.insert(std::move(vector));
+        }
+      }
+    }
+  }
+  std::vector<storage::ObjectMeta> files;
+  for (const std::string& path : paths) {
+    // Files of other tables (of clones) are theirs.
+    if (!path.starts_with(table.path + "/")) {
+      continue;
+    }
+    if (auto head = table.store->Head(path); head.ok()) {
+      files.push_back(*std::move(head));
+    }
+  }
+  return files;
+}
+
+}  // namespace
+
 Result<RowsResult> Vacuum(const TableContext& context, const TableRef& table, std::optional<double> retention_hours,
-                          bool dry_run) {
+                          bool dry_run, bool lite) {
   const delta::DeltaLogPtr log = context.logs->Open(table.location);
   auto latest = log->Latest();
   if (!latest.ok() && latest.error().condition() == "DELTA_TABLE_NOT_FOUND") {
@@ -423,7 +466,12 @@ Result<RowsResult> Vacuum(const TableContext& context, const TableRef& table, st
     }
   }
   auto& store = *table.location.store;
-  FLEUVE_ASSIGN(const auto entries, store.ListRecursive(table.location.path));
+  std::vector<storage::ObjectMeta> entries;
+  if (lite) {
+    FLEUVE_ASSIGN(entries, RemovedByLog(log, table.location, horizon));
+  } else {
+    FLEUVE_ASSIGN(entries, store.ListRecursive(table.location.path));
+  }
   std::vector<storage::ObjectMeta> gone;
   std::int64_t bytes = 0;
   for (const storage::ObjectMeta& entry : entries) {

@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "columnar/ipc.h"
+#include "columnar/numbers.h"
 #include "delta/skipping.h"
 #include "delta/table_source.h"
 #include "engine/engine.h"
@@ -11,6 +12,7 @@
 #include "plan/char_padding.h"
 #include "tables/identity_internal.h"
 #include "tables/insert_columns_internal.h"
+#include "tables/merge_checks_internal.h"
 #include "tables/modify_internal.h"
 #include "tables/rewrite_internal.h"
 #include "tables/schema_internal.h"
@@ -118,7 +120,7 @@ class Merger {
     FLEUVE_ASSIGN(snapshot_, SnapshotOf(spec_.target));
     log_ = context_.logs->Open(table_.location);
     FLEUVE_TRY(delta::CheckWritable(snapshot_->protocol(), table_.name));
-    FLEUVE_TRY(CheckClauses());
+    FLEUVE_TRY(CheckMerge(spec_, *snapshot_));
     delta::Transaction transaction(log_, snapshot_);
     std::vector<delta::Action> actions;
     FLEUVE_ASSIGN(const bool done, AddAppTransaction(context_, *snapshot_, &actions));
@@ -195,69 +197,6 @@ class Merger {
   }
   std::int64_t updated() const { return matched_updated_ + by_source_updated_; }
   std::int64_t deleted() const { return matched_deleted_ + by_source_deleted_; }
-
-  fleuve::Result<void> CheckExpression(const ExprPtr& expr) const {
-    if (expr == nullptr) {
-      return {};
-    }
-    if (plan::AnyExpr(expr, [](const plan::Expr& e) { return e.kind == plan::ExprKind::kSubquery; })) {
-      return Error(ErrorKind::kUnsupported, "DELTA_UNSUPPORTED_SUBQUERY", "Subqueries are not supported in MERGE.");
-    }
-    if (plan::AnyExpr(expr, [](const plan::Expr& e) { return e.kind == plan::ExprKind::kAggregate; })) {
-      return Error(ErrorKind::kInvalidArgument, "DELTA_AGGREGATION_NOT_SUPPORTED",
-                   "Aggregate functions are not supported in the conditions of MERGE.");
-    }
-    return {};
-  }
-
-  fleuve::Result<void> CheckClauses() const {
-    FLEUVE_TRY(CheckExpression(spec_.condition));
-    std::vector<ExprPtr> conditions{spec_.condition};
-    if (spec_.matched.empty() && spec_.not_matched.empty() && spec_.not_matched_by_source.empty()) {
-      return Error(ErrorKind::kInvalidArgument, "DELTA_MERGE_MISSING_WHEN",
-                   "There must be at least one WHEN clause in a MERGE statement.");
-    }
-    for (const auto* clauses : {&spec_.matched, &spec_.not_matched, &spec_.not_matched_by_source}) {
-      for (std::size_t i = 0; i < clauses->size(); ++i) {
-        const MergeClause& clause = (*clauses)[i];
-        FLEUVE_TRY(CheckExpression(clause.condition));
-        conditions.push_back(clause.condition);
-        if (clause.condition == nullptr && i + 1 < clauses->size()) {
-          const char* condition = clauses == &spec_.matched ? "DELTA_NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION"
-                                  : clauses == &spec_.not_matched
-                                      ? "DELTA_NON_LAST_NOT_MATCHED_CLAUSE_OMIT_CONDITION"
-                                      : "DELTA_NON_LAST_NOT_MATCHED_BY_SOURCE_CLAUSE_OMIT_CONDITION";
-          return Error(ErrorKind::kInvalidArgument, condition,
-                       "Only the last clause of its kind may go without a condition.");
-        }
-        for (const Assignment& assignment : clause.assignments) {
-          FLEUVE_TRY(CheckExpression(assignment.value));
-        }
-      }
-    }
-    for (const ExprPtr& condition : conditions) {
-      if (condition == nullptr) {
-        continue;
-      }
-      if (!condition->deterministic) {
-        return Error(ErrorKind::kInvalidArgument, "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED",
-                     "Non-deterministic functions are not supported in the conditions of MERGE.")
-            .With("operation", "MERGE")
-            .With("expression", condition->display);
-      }
-      if (!condition->type.Is(types::TypeKind::kBoolean) && !condition->type.Is(types::TypeKind::kVoid)) {
-        return Error(ErrorKind::kInvalidArgument, "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN",
-                     "The condition " + condition->display + " is not a boolean.");
-      }
-    }
-    const std::string* append_only = snapshot_->Property("delta.appendOnly");
-    if (ChangesTarget() && append_only != nullptr && *append_only == "true") {
-      return Error(ErrorKind::kUnsupported, "DELTA_CANNOT_MODIFY_APPEND_ONLY",
-                   "The table only takes appends: its property delta.appendOnly is true.")
-          .With("config", "delta.appendOnly");
-    }
-    return {};
-  }
 
   bool Evolves() const {
     return spec_.schema_evolution ||
@@ -413,6 +352,11 @@ class Merger {
       exprs.push_back(plan::MakeAttribute(*attribute));
       output.push_back(*attribute);
     }
+    // Numbers tell later which rows found a partner.
+    number_ = NewAttribute("__number", DataType::Long());
+    number_.nullable = false;
+    exprs.push_back(plan::MakeCall("spark_monotonically_increasing_id", {}, DataType::Long(), false, false, false));
+    output.push_back(number_);
     const PlanPtr visible = plan::MakeProject(spec_.source, exprs, output);
     FLEUVE_ASSIGN(const PlanPtr prepared, plan::Prepare(visible, context_.config));
     engine::ExecuteOptions options;
@@ -459,10 +403,19 @@ class Merger {
                                         : plan::MakeCall("or", {IsTrue(plan::MakeAttribute(matched)), changes},
                                                          DataType::Boolean(), false, changes->can_fail));
     }
-    const PlanPtr found_rows = plan::MakeProject(
-        rows, {plan::MakeAttribute(target.file), plan::MakeAttribute(target.row), plan::MakeAttribute(action)},
-        {target.file, target.row, action});
-    FLEUVE_ASSIGN(FoundRows found, CollectRows(context_, found_rows, candidates_.size()));
+    std::vector<plan::Attribute> wanted{target.file, target.row, action};
+    // Every pair is seen here unless joins leave out the source's columns.
+    knows_matched_ = !spec_.matched.empty() && !OnlyDeletes();
+    if (knows_matched_ && !spec_.not_matched.empty()) {
+      wanted.push_back(number_);
+    }
+    std::vector<ExprPtr> columns;
+    for (const plan::Attribute& attribute : wanted) {
+      columns.push_back(plan::MakeAttribute(attribute));
+    }
+    FLEUVE_ASSIGN(FoundRows found, CollectRows(context_, plan::MakeProject(rows, std::move(columns), wanted),
+                                               candidates_.size()));
+    matched_numbers_.assign(found.numbers.begin(), found.numbers.end());
     if (!spec_.matched.empty() && !OnlyDeletes()) {
       for (const RowNumbers& numbers : found.rows) {
         if (std::adjacent_find(numbers.begin(), numbers.end()) != numbers.end()) {
@@ -594,7 +547,8 @@ class Merger {
   }
 
   /// Column values of changed rows by their action.
-  std::vector<ExprPtr> NewValues(const plan::Attribute& action) const {
+  /// \param side  which rows there are: values of other clauses may name columns that are not in sight.
+  std::vector<ExprPtr> NewValues(const plan::Attribute& action, Side side) const {
     std::vector<ExprPtr> values;
     for (std::size_t c = 0; c < schema_.fields().size(); ++c) {
       std::vector<ExprPtr> cases;
@@ -606,8 +560,12 @@ class Merger {
           }
         }
       };
-      add(matched_values_, kMatchedBase);
-      add(by_source_values_, kBySourceBase);
+      if (side != Side::kAlone) {
+        add(matched_values_, kMatchedBase);
+      }
+      if (side != Side::kMatched) {
+        add(by_source_values_, kBySourceBase);
+      }
       if (cases.empty()) {
         values.push_back(old_values_[c]);
         continue;
@@ -637,9 +595,24 @@ class Merger {
 
   /// Rows to insert, as the table's columns.
   fleuve::Result<PlanPtr> InsertRows(plan::Attribute* action_out) {
-    FLEUVE_ASSIGN(const FileRows target, ScanFiles(snapshot_, candidates_, spec_.target->output));
-    const PlanPtr alone =
-        candidates_.empty() ? source_ : Join(plan::JoinType::kLeftAnti, source_, target.plan, spec_.condition);
+    PlanPtr alone = source_;
+    if (knows_matched_) {
+      auto matched = std::make_shared<plan::LogicalPlan>();
+      matched->kind = plan::PlanKind::kRows;
+      const plan::Attribute number = NewAttribute("__matched_number", DataType::Long());
+      matched->output = {number};
+      auto rows = std::make_shared<plan::RowScan>();
+      rows->batches = {columnar::BatchOfNumbers(number.name, matched_numbers_)};
+      matched->rows = std::move(rows);
+      if (!matched_numbers_.empty()) {
+        alone = Join(plan::JoinType::kLeftAnti, source_, matched,
+                     plan::MakeCall("eq", {plan::MakeAttribute(number_), plan::MakeAttribute(number)},
+                                    DataType::Boolean(), false));
+      }
+    } else if (!candidates_.empty()) {
+      FLEUVE_ASSIGN(const FileRows target, ScanFiles(snapshot_, candidates_, spec_.target->output));
+      alone = Join(plan::JoinType::kLeftAnti, source_, target.plan, spec_.condition);
+    }
     std::vector<ExprPtr> cases;
     for (std::size_t i = 0; i < spec_.not_matched.size(); ++i) {
       const MergeClause& clause = spec_.not_matched[i];
@@ -675,8 +648,8 @@ class Merger {
   }
 
   /// Rows with their new values, as they are written: the table's columns, then their ids where it tracks rows.
-  fleuve::Result<PlanPtr> NewRows(const Acted& rows, const PlanPtr& kept) {
-    std::vector<ExprPtr> values = NewValues(rows.action);
+  fleuve::Result<PlanPtr> NewRows(const Acted& rows, Side side, const PlanPtr& kept) {
+    std::vector<ExprPtr> values = NewValues(rows.action, side);
     types::Schema with_ids = schema_;
     if (!rows.row_ids.empty()) {
       const ExprPtr version = plan::MakeCase({IsOneOf(rows.action, Codes(MergeClause::Kind::kUpdate)),
@@ -696,8 +669,9 @@ class Merger {
         if (codes.empty()) {
           continue;
         }
-        FLEUVE_ASSIGN(const Acted rows, ActionRows(of_matched ? Side::kMatched : Side::kAlone, true));
-        FLEUVE_ASSIGN(PlanPtr part, NewRows(rows, plan::MakeFilter(rows.plan, IsOneOf(rows.action, codes))));
+        const Side side = of_matched ? Side::kMatched : Side::kAlone;
+        FLEUVE_ASSIGN(const Acted rows, ActionRows(side, true));
+        FLEUVE_ASSIGN(PlanPtr part, NewRows(rows, side, plan::MakeFilter(rows.plan, IsOneOf(rows.action, codes))));
         parts.push_back(std::move(part));
       }
     } else if (!touched_.empty()) {
@@ -706,7 +680,7 @@ class Merger {
       const PlanPtr counted = Metrics(rows.plan, "fleuve.merge.target", {std::move(count)});
       const std::vector<std::int64_t> gone = Codes(MergeClause::Kind::kDelete);
       const PlanPtr kept = gone.empty() ? counted : plan::MakeFilter(counted, Not(IsOneOf(rows.action, gone)));
-      FLEUVE_ASSIGN(PlanPtr part, NewRows(rows, kept));
+      FLEUVE_ASSIGN(PlanPtr part, NewRows(rows, Side::kBoth, kept));
       parts.push_back(std::move(part));
     }
     if (!spec_.not_matched.empty()) {
@@ -767,7 +741,7 @@ class Merger {
       if (updated() > 0) {
         const PlanPtr changed = filtered(MergeClause::Kind::kUpdate);
         add(changed, old_values_, "update_preimage");
-        FLEUVE_ASSIGN(const PlanPtr after, RecomputeGenerated(ProjectTo(changed, NewValues(rows.action), schema_),
+        FLEUVE_ASSIGN(const PlanPtr after, RecomputeGenerated(ProjectTo(changed, NewValues(rows.action, Side::kBoth), schema_),
                                                               schema_, AssignedColumns(), context_.config));
         add(after, columns_of(after), "update_postimage");
       }
@@ -858,6 +832,11 @@ class Merger {
   /// Identity columns that inserts leave to be counted.
   std::vector<std::size_t> counted_;
   PlanPtr source_;
+  /// The number of a source row, behind its columns.
+  plan::Attribute number_;
+  /// True: `matched_numbers_` are the source rows that match some row of the target.
+  bool knows_matched_ = false;
+  std::vector<std::int64_t> matched_numbers_;
   std::int64_t source_rows_ = 0;
   std::vector<delta::AddFile> candidates_;
   std::vector<delta::AddFile> touched_;

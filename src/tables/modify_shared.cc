@@ -72,7 +72,7 @@ ExprPtr Not(const ExprPtr& condition) {
 }
 
 Error WriteError(Error error) {
-  if (error.condition() == "CAST_OVERFLOW") {
+  if (error.condition() == "CAST_OVERFLOW" || error.condition().starts_with("NUMERIC_VALUE_OUT_OF_RANGE")) {
     return Error(error.kind(), "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
                  "A value does not fit the type of its column: " + error.message());
   }

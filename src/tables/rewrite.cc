@@ -133,6 +133,20 @@ const T* ValuesOf(const columnar::RecordBatch& batch, int column) {
   return static_cast<const T*>(array->buffers[1]) + array->offset + batch.array->get()->offset;
 }
 
+/// The numbers of a column that are not NULL.
+void CollectNumbers(const columnar::RecordBatch& batch, int column, std::unordered_set<std::int64_t>* out) {
+  const auto* array = batch.array->get()->children[column];
+  const auto* valid = static_cast<const std::uint8_t*>(array->buffers[0]);
+  const std::int64_t offset = array->offset + batch.array->get()->offset;
+  const auto* values = ValuesOf<std::int64_t>(batch, column);
+  for (std::int64_t i = 0; i < batch.row_count(); ++i) {
+    const std::int64_t at = offset + i;
+    if (valid == nullptr || (valid[at >> 3] >> (at & 7) & 1) != 0) {
+      out->insert(values[i]);
+    }
+  }
+}
+
 void SortAll(std::vector<RowNumbers>* lists) {
   for (RowNumbers& rows : *lists) {
     std::sort(rows.begin(), rows.end());
@@ -160,6 +174,9 @@ Result<FoundRows> CollectRows(const TableContext& context, const plan::PlanPtr& 
     const auto* files = ValuesOf<std::int32_t>(*batch, 0);
     const auto* numbers = ValuesOf<std::int64_t>(*batch, 1);
     const auto* codes = has_codes ? ValuesOf<std::int32_t>(*batch, 2) : nullptr;
+    if (rows->output.size() > 3) {
+      CollectNumbers(*batch, 3, &found.numbers);
+    }
     for (std::int64_t i = 0; i < batch->row_count(); ++i) {
       const auto file = static_cast<std::size_t>(files[i]);
       found.rows[file].push_back(static_cast<std::uint64_t>(numbers[i]));

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "base/result.h"
@@ -51,8 +52,10 @@ struct FoundRows {
   std::vector<RowNumbers> changed;
   /// How often each code came.
   std::map<std::int32_t, std::int64_t> codes;
+  /// The numbers of the fourth column that came.
+  std::unordered_set<std::int64_t> numbers;
 };
-/// Runs `rows`: columns file INT, row BIGINT and, maybe, code INT, none of them NULL.
+/// Runs `rows`: columns file INT, row BIGINT and, maybe, code INT and a number BIGINT; only the number may be NULL.
 Result<FoundRows> CollectRows(const TableContext& context, const plan::PlanPtr& rows, std::size_t file_count);
 
 /// What a condition does to a table's files.

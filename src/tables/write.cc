@@ -343,6 +343,7 @@ class Writer {
                   CheckPartitionColumns(schema_, spec_.partition_by.value_or(std::vector<std::string>())));
     metadata_.schema_string = SchemaText(schema_);
     FLEUVE_TRY(AssignColumnMapping(metadata_, schema_, true));
+    FLEUVE_TRY(CheckStatisticsColumns(metadata_, schema_));
     if (!spec_.cluster_by.empty()) {
       return Error::Unsupported("clusterBy in a write that creates a table");
     }
@@ -521,7 +522,8 @@ class Writer {
   }
 
   Error RunError(Error error) const {
-    if (error.condition() == "CAST_OVERFLOW" && narrows_) {
+    if ((error.condition() == "CAST_OVERFLOW" || error.condition().starts_with("NUMERIC_VALUE_OUT_OF_RANGE")) &&
+        narrows_) {
       return Error(error.kind(), "CAST_OVERFLOW_IN_TABLE_INSERT",
                    "A value of the data does not fit the type of its column: " + error.message());
     }

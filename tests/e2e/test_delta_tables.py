@@ -1,0 +1,192 @@
+"""Delta tables changed in every way: against a model, against delta-rs, and looked through by `fleuve table check`."""
+
+import glob
+import json
+import os
+import random
+import subprocess
+
+import pytest
+
+from conftest import FLEUVE
+
+FORMS = {
+    "files": "",
+    "vectors": "'delta.enableDeletionVectors' = 'true'",
+    "vectors_and_rows": "'delta.enableDeletionVectors' = 'true', 'delta.enableRowTracking' = 'true'",
+    "rows": "'delta.enableRowTracking' = 'true'",
+    "changes": "'delta.enableDeletionVectors' = 'true', 'delta.enableChangeDataFeed' = 'true'",
+    "mapped": "'delta.enableDeletionVectors' = 'true', 'delta.columnMapping.mode' = 'id', 'delta.enableRowTracking' = 'true'",
+}
+
+
+@pytest.fixture
+def spark(start_server):
+    return start_server().session()
+
+
+def check(path, *flags):
+    return subprocess.run([FLEUVE, "table", "check", path, *flags], capture_output=True, text=True, timeout=60)
+
+
+def rows(df):
+    return sorted(tuple(r) for r in df.collect())
+
+
+@pytest.mark.parametrize("form", sorted(FORMS))
+def test_random_changes_agree_with_a_model(form, spark, folder):
+    path = folder + "/t"
+    table = "delta.`%s`" % path
+    properties = FORMS[form]
+    spark.sql(
+        "CREATE TABLE %s (id INT, p INT, v STRING) USING delta PARTITIONED BY (p) %s"
+        % (table, "TBLPROPERTIES (%s)" % properties if properties else "")
+    )
+    dice = random.Random(form)
+    model = {}
+    tracked = "RowTracking" in properties
+    ids = {}
+    states = []
+    number = 0
+
+    def tracked_ids():
+        return {r[0]: r[1] for r in spark.sql("SELECT id, _metadata.row_id FROM %s" % table).collect()}
+
+    for step in range(14):
+        action = "insert" if not model else dice.choice(["insert", "delete", "update", "merge", "optimize"])
+        low = dice.randrange(max(1, number))
+        high = low + dice.randrange(1, 12)
+        if action == "insert":
+            fresh = list(range(number, number + dice.randrange(1, 20)))
+            number = fresh[-1] + 1
+            spark.sql("INSERT INTO %s VALUES %s" % (table, ", ".join("(%d, %d, 'i%d')" % (i, i % 3, step) for i in fresh)))
+            model.update({i: (i % 3, "i%d" % step) for i in fresh})
+        elif action == "delete":
+            spark.sql("DELETE FROM %s WHERE id BETWEEN %d AND %d" % (table, low, high))
+            model = {i: r for i, r in model.items() if not low <= i <= high}
+        elif action == "update":
+            spark.sql("UPDATE %s SET v = concat(v, 'u') WHERE id BETWEEN %d AND %d" % (table, low, high))
+            model = {i: (p, v + "u" if low <= i <= high else v) for i, (p, v) in model.items()}
+        elif action == "merge":
+            spark.sql(
+                """MERGE INTO %s t USING (SELECT CAST(id AS INT) AS id FROM range(%d, %d)) s ON t.id = s.id
+                WHEN MATCHED AND t.id %% 2 = 0 THEN DELETE WHEN MATCHED THEN UPDATE SET v = 'm'
+                WHEN NOT MATCHED THEN INSERT (id, p, v) VALUES (s.id, s.id %% 3, 'n')
+                WHEN NOT MATCHED BY SOURCE AND t.id < 3 THEN UPDATE SET v = 'alone'"""
+                % (table, low, high)
+            )
+            after = {}
+            for i, (p, v) in model.items():
+                if low <= i < high:
+                    if i % 2:
+                        after[i] = (p, "m")
+                else:
+                    after[i] = (p, "alone" if i < 3 else v)
+            for i in range(low, high):
+                if i not in model:
+                    after[i] = (i % 3, "n")
+            model = after
+            number = max(number, high)
+        else:
+            spark.sql("OPTIMIZE %s" % table)
+        assert rows(spark.table(table)) == sorted((i, p, v) for i, (p, v) in model.items()), (step, action)
+        states.append(dict(model))
+        if tracked:
+            now = tracked_ids()
+            assert len(set(now.values())) == len(now)
+            assert all(now[i] == ids[i] for i in now if i in ids and action != "merge"), (step, action)
+            ids = now
+    shown = check(path)
+    assert shown.returncode == 0, shown.stdout + shown.stderr
+    if form == "changes":
+        feed = spark.sql("SELECT id, p, v, _change_type, _commit_version FROM table_changes('%s', 0)" % table.replace("'", ""))
+        replayed = {}
+        for i, p, v, kind, _ in sorted(feed.collect(), key=lambda r: (r[4], r[3] in ("insert", "update_postimage"))):
+            if kind in ("delete", "update_preimage"):
+                assert replayed.pop(i) == (p, v)
+            else:
+                replayed[i] = (p, v)
+        assert replayed == model
+
+
+def test_vectors_are_marked_in_the_log(spark, folder):
+    path = folder + "/t"
+    spark.range(0, 100, 1, 1).write.format("delta").option("delta.enableDeletionVectors", "true").save(path)
+    spark.sql("DELETE FROM delta.`%s` WHERE id %% 10 = 3" % path)
+    lines = [json.loads(line) for line in open(path + "/_delta_log/%020d.json" % 1)]
+    (add,) = [a["add"] for a in lines if "add" in a]
+    assert add["deletionVector"]["cardinality"] == 10
+    assert json.loads(add["stats"])["tightBounds"] is False
+    assert len(glob.glob(path + "/deletion_vector_*.bin")) == 1
+    assert spark.read.format("delta").load(path).count() == 90
+    shown = spark.sql("REORG TABLE delta.`%s` APPLY (PURGE)" % path).collect()
+    assert shown[0].metrics.numFilesAdded == 1
+    lines = [json.loads(line) for line in open(path + "/_delta_log/%020d.json" % 2)]
+    assert not any("deletionVector" in a.get("add", {}) for a in lines)
+    assert spark.read.format("delta").load(path).count() == 90
+
+
+def test_other_writers_read_clones_and_identity_columns(spark, folder):
+    deltalake = pytest.importorskip("deltalake")
+    spark.sql(
+        "CREATE TABLE delta.`%s/t` (k BIGINT GENERATED ALWAYS AS IDENTITY (START WITH 10 INCREMENT BY 5), v STRING) USING delta"
+        % folder
+    )
+    spark.sql("INSERT INTO delta.`%s/t` (v) VALUES ('a'), ('b')" % folder)
+    spark.sql("INSERT INTO delta.`%s/t` (v) VALUES ('c')" % folder)
+    spark.sql("CREATE TABLE delta.`%s/c` SHALLOW CLONE delta.`%s/t`" % (folder, folder))
+    spark.sql("INSERT INTO delta.`%s/c` (v) VALUES ('d')" % folder)
+    for name, expected in [("t", [(10, "a"), (15, "b"), (20, "c")]), ("c", [(10, "a"), (15, "b"), (20, "c"), (25, "d")])]:
+        assert rows(spark.table("delta.`%s/%s`" % (folder, name))) == expected
+        table = deltalake.DeltaTable("%s/%s" % (folder, name))
+        if name == "t":
+            read = table.to_pyarrow_table().to_pylist()
+            assert sorted((r["k"], r["v"]) for r in read) == expected
+        assert check("%s/%s" % (folder, name)).returncode == 0
+
+
+def test_a_converted_folder_is_read_by_others(spark, folder):
+    deltalake = pytest.importorskip("deltalake")
+    path = folder + "/pq"
+    spark.range(0, 10, 1, 2).selectExpr("id", "CAST(id % 2 AS INT) AS p", "concat('v', id) AS v").write.partitionBy("p").parquet(path)
+    spark.sql("CONVERT TO DELTA parquet.`%s` PARTITIONED BY (p INT)" % path)
+    read = deltalake.DeltaTable(path).to_pyarrow_table().to_pylist()
+    assert sorted(r["id"] for r in read) == list(range(10))
+    assert check(path).returncode == 0
+
+
+def test_check_and_repair_find_what_is_wrong(spark, folder):
+    path = folder + "/t"
+    for i in range(3):
+        spark.range(i * 10, i * 10 + 10, 1, 1).write.format("delta").mode("append").save(path)
+    files = sorted(glob.glob(path + "/*.parquet"))
+    assert check(path).returncode == 0
+    os.remove(files[0])
+    shown = check(path)
+    assert shown.returncode == 2 and "does not exist" in shown.stdout
+    done = subprocess.run([FLEUVE, "table", "repair", path], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert check(path).returncode == 0
+    assert spark.read.format("delta").load(path).count() == 20
+    log = path + "/_delta_log/%020d.json" % 0
+    text = open(log).read()
+    with open(log, "w") as out:
+        out.write(text.replace('\\"numRecords\\":10', '\\"numRecords\\":11'))
+    shown = check(path)
+    # The first file may be the one that is gone; then nothing is left to compare.
+    assert shown.returncode in (0, 2)
+
+
+@pytest.mark.parametrize("words", [["history"], ["detail"], ["optimize"], ["vacuum", "--dry-run"], ["restore", "--version", "1"]])
+def test_tables_are_kept_from_the_command_line(words, spark, folder):
+    path = folder + "/t"
+    for i in range(3):
+        spark.range(i, i + 1, 1, 1).write.format("delta").mode("append").save(path)
+    done = subprocess.run(
+        [FLEUVE, "table", words[0], path, *words[1:], "--warehouse", folder + "/other"], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    if words[0] == "restore":
+        assert spark.read.format("delta").load(path).count() == 2
+    if words[0] == "history":
+        assert "WRITE" in done.stdout
