@@ -94,7 +94,8 @@ std::string Error::ToString() const {
   const bool bare = data_->condition.empty() || data_->condition.starts_with("_LEGACY_ERROR_TEMP_") ||
                     data_->condition == "PYTHON_EXCEPTION";
   std::string text = bare ? data_->message : "[" + data_->condition + "] " + data_->message;
-  const std::string state = sql_state();
+  // Delta's errors do not show theirs.
+  const std::string state = data_->condition.starts_with("DELTA_") ? std::string() : sql_state();
   return state.empty() ? text : text + " SQLSTATE: " + state;
 }
 

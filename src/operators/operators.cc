@@ -310,9 +310,6 @@ Result<void> StatefulQuery::Abort() {
 std::string StatefulQuery::CommitIds() const { return commit_ids_; }
 
 Result<std::optional<std::int64_t>> StatefulQuery::Adopt(BatchId batch, const std::string& attempt) {
-  if (attempt.empty()) {
-    return std::optional<std::int64_t>();
-  }
   std::optional<std::int64_t> watermark;
   Json ids;
   for (const auto& cut : operators_) {
@@ -323,7 +320,7 @@ Result<std::optional<std::int64_t>> StatefulQuery::Adopt(BatchId batch, const st
       return std::optional<std::int64_t>();
     }
     watermark = header->next_watermark_ms;
-    ids.Set(std::to_string(cut->id), Json::Array{Json(Json::Array{Json(attempt)})});
+    ids.Set(std::to_string(cut->id), Json::Array{Json(Json::Array{Json(header->version.attempt)})});
   }
   const std::string text = ids.Dump();
   FLEUVE_TRY(Open(batch.Next(), text));

@@ -15,7 +15,7 @@
 ///   sink Run   ...
 ///   Stage      changelog N is written; its files are synced with W1, before the sink's commit
 ///   sink Commit, W2
-///   Commit     the state of N counts; `CommitIds` goes into commits/N
+///   Commit     the state of N counts; commits/N is written
 ///
 /// Anything that fails between Run and Commit: `Abort`, and the batch is run again from the state of N-1.
 
@@ -118,11 +118,14 @@ class StatefulQuery {
   bool has_staged() const { return has_staged_; }
   /// Gives up what the batch changed.
   Result<void> Abort();
-  /// `stateUniqueIds` of commits/N for the batch last staged or adopted (JSON text); empty where stateless.
+  /// The states of the batch last staged or adopted, in the form of `stateUniqueIds` (JSON text); empty where
+  /// stateless.
   std::string CommitIds() const;
 
-  /// The sink holds batch `batch` of attempt `attempt` and commits/N is missing: takes that attempt's changelogs over
-  /// without a run. Gives the watermark that the batch ended with; nullopt where they are not all there.
+  /// The sink holds batch `batch` of attempt `attempt` (empty: it does not tell) and commits/N is missing: takes that
+  /// attempt's changelogs over without a run. (They are durable before the sink's commit, and a later attempt removes
+  /// those of an earlier one: where only one attempt is there, it is the sink's.) Gives the watermark that the batch
+  /// ended with; nullopt where they are not all there.
   Result<std::optional<std::int64_t>> Adopt(BatchId batch, const std::string& attempt);
 
   /// True where an operator wants another batch although no row is new, were its watermark `next_watermark_ms`. False

@@ -101,6 +101,9 @@ class HashStore final : public Store {
  private:
   /// Puts a file's records into the tables.
   Result<void> Replay(const ParsedFile& file, const std::string& path);
+  /// Removes what runs left that were given up: the version that is written next has one attempt only, and a commit
+  /// need not name it. The folder is synced with the new changelog.
+  Result<void> RemoveLater();
   Result<void> WriteSnapshot();
   Result<void> RemoveOld();
   std::int64_t payload_bytes() const {
@@ -246,6 +249,10 @@ Result<StagedFiles> HashStore::Stage(const std::string& attempt, std::int64_t ne
     metadata_written_ = true;
   }
   FLEUVE_TRY(Failpoint("state.stage"));
+  auto alone = RemoveLater();
+  if (!alone.ok()) {
+    return cannot_commit(std::move(alone).error());
+  }
   ChangelogHeader header;
   header.version = Version{version_.number + 1, attempt};
   header.base_attempt = version_.attempt;
@@ -318,6 +325,22 @@ Result<void> HashStore::WriteSnapshot() {
   return {};
 }
 
+Result<void> HashStore::RemoveLater() {
+  std::erase_if(snapshots_, [this](std::int64_t snapshot) { return snapshot > version_.number; });
+  for (auto at = files_.begin(); at != files_.end();) {
+    if (at->first <= version_.number) {
+      ++at;
+      continue;
+    }
+    auto gone = spec_.folder.store->Delete(at->second);
+    if (!gone.ok() && gone.error().kind() != ErrorKind::kNotFound) {
+      return std::move(gone).error();
+    }
+    at = files_.erase(at);
+  }
+  return {};
+}
+
 Result<void> HashStore::RemoveOld() {
   // The newest snapshot that the oldest retained version can be rebuilt from.
   const std::int64_t oldest = version_.number - spec_.versions_to_retain;
@@ -355,7 +378,27 @@ Result<std::unique_ptr<Store>> Store::Open(const StoreSpec& spec, const Version&
 }
 
 Result<std::optional<ChangelogHeader>> FindChangelog(const storage::Location& folder, const Version& version) {
-  const std::string path = ChangelogPath(folder.path, version);
+  std::string path = ChangelogPath(folder.path, version);
+  if (version.attempt.empty()) {
+    path.clear();
+    auto listed = folder.store->List(folder.path);
+    if (!listed.ok() && listed.error().kind() != ErrorKind::kNotFound) {
+      return std::move(listed).error();
+    }
+    for (const auto& meta : listed.ok() ? *listed : std::vector<storage::ObjectMeta>()) {
+      const FileName name = ParseFileName(std::string_view(meta.path).substr(meta.path.rfind('/') + 1));
+      if (name.version.number != version.number || name.is_snapshot) {
+        continue;
+      }
+      if (!path.empty()) {
+        return std::optional<ChangelogHeader>();
+      }
+      path = meta.path;
+    }
+    if (path.empty()) {
+      return std::optional<ChangelogHeader>();
+    }
+  }
   auto text = folder.store->Get(path);
   if (!text.ok()) {
     if (text.error().kind() == ErrorKind::kNotFound) {

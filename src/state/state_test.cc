@@ -137,9 +137,14 @@ TEST(StoreTest, AnAbandonedRunLeavesNoTrace) {
   EXPECT_EQ(store->row_count(kTimed), 1);
   store->Put(kPlain, "c", "3");
   Finish(*store, *objects, "two");
-  auto opened = *Store::Open(Spec(objects), Version{2, "two"});
-  EXPECT_EQ(All(*opened, kPlain), (Rows{{"a", "1"}, {"c", "3"}}));
-  // Two runs of version 2 were written: somebody has to say which one counts.
+  for (const char* attempt : {"two", ""}) {
+    auto opened = *Store::Open(Spec(objects), Version{2, attempt});
+    EXPECT_EQ(All(*opened, kPlain), (Rows{{"a", "1"}, {"c", "3"}}));
+  }
+  EXPECT_FALSE((*FindChangelog(Spec(objects).folder, Version{2, "lost"})).has_value());
+  // A second run of version 2 that somebody else wrote: then one has to say which counts.
+  const std::string foreign = *objects->Get("/cp/state/0/2_two.changes");
+  ASSERT_TRUE(objects->Put("/cp/state/0/2_other.changes", foreign, storage::PutMode::kIfAbsent).ok());
   auto unknown = Store::Open(Spec(objects), Version{2, ""});
   ASSERT_FALSE(unknown.ok());
   EXPECT_EQ(unknown.error().condition(), "CANNOT_LOAD_STATE_STORE.UNEXPECTED_VERSION");

@@ -13,8 +13,9 @@
 ///   <checkpoint>/state/<operator>/_metadata/metadata              operator's number and name, in Spark's form
 ///   <checkpoint>/state/<operator>/_metadata/schema                spaces with the types of their keys and values
 ///
-/// An attempt is one run of one batch (a UUID). Files are never replaced: two runs of one batch leave two changelogs,
-/// and the commit of the batch (in the sink or in `commits/N`) says which one counts.
+/// An attempt is one run of one batch (a UUID). Files are never replaced. A run that was given up leaves a changelog of
+/// a version that was never committed; the next run of its batch takes it over (the sink holds that very attempt:
+/// `FindChangelog`, then `Open` at it) or removes it before it writes its own. So a committed version has one attempt.
 
 #include <cstdint>
 #include <functional>
@@ -98,7 +99,7 @@ class Store {
   virtual ~Store() = default;
 
   /// Opens `at` (version 0: an empty store; `at.attempt` may be empty where only one attempt of the version exists).
-  /// Old attempts of later versions are left alone.
+  /// Left-overs of later versions go with the first `Stage`.
   /// STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE, STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE where the folder's schema is
   /// another one. \param schema_check  false: types are not compared (spark.sql.streaming.stateStore.stateSchemaCheck).
   static Result<std::unique_ptr<Store>> Open(const StoreSpec& spec, const Version& at, bool schema_check = true);
@@ -138,7 +139,8 @@ class Store {
   virtual StoreMetrics metrics() const = 0;
 };
 
-/// The header of a changelog that was written whole; nullopt where there is none of this version and attempt.
+/// The header of a changelog that was written whole; nullopt where there is none of this version and attempt. An empty
+/// attempt stands for the only one of the version.
 Result<std::optional<ChangelogHeader>> FindChangelog(const storage::Location& folder, const Version& version);
 
 /// What the `state` folder of a checkpoint holds: operators by number.

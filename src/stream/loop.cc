@@ -707,10 +707,6 @@ Result<void> MicroBatchQuery::FinishBatch() {
   }
   checkpoint::CommitEntry entry;
   entry.next_watermark_ms = watermark_.current_ms();
-  if (!state_->stateless()) {
-    entry.version = 2;  // the version that names states
-    entry.state_ids = state_->CommitIds();
-  }
   FLEUVE_TRY(checkpoint_->WriteCommit(batch_id_, entry));
   FLEUVE_TRY(Failpoint("stream.commits.written"));
   if (batch_id_.value > min_batches_to_retain_) {

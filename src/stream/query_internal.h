@@ -183,7 +183,7 @@ class MicroBatchQuery final : public Query, public std::enable_shared_from_this<
   bool batch_has_new_data_ = false;
   bool no_data_batches_ = true;
   std::unique_ptr<operators::StatefulQuery> state_;
-  /// `stateUniqueIds` of the newest commit entry.
+  /// `stateUniqueIds` of the newest commit entry; empty in the version that Spark and this engine write.
   std::string committed_state_ids_;
   bool plan_checked_ = false;
   std::int64_t batch_timestamp_ms_ = 0;

@@ -130,6 +130,12 @@ class Writer {
       pending->skipped_ = true;
       return std::unique_ptr<PendingWrite>(std::move(pending));
     }
+    if (overwrite_ && snapshot_ != nullptr && snapshot_->BooleanProperty("delta.appendOnly", false)) {
+      return Error(ErrorKind::kUnsupported, "DELTA_CANNOT_MODIFY_APPEND_ONLY",
+                   "The table only takes appends: its property delta.appendOnly is true.")
+          .With("table_name", table_.name)
+          .With("config", "delta.appendOnly");
+    }
     transaction_ = std::make_unique<delta::Transaction>(log_, snapshot_);
     if (metadata_changed_) {
       FLEUVE_TRY(transaction_->UpdateMetadata(metadata_));
@@ -493,6 +499,10 @@ class Writer {
       parameters.Set("queryId", Json(spec_.stream->query_id));
       parameters.Set("epochId", Json(number(spec_.stream->batch_id)));
       operation.txn_id = spec_.stream->attempt_id;
+      if (overwrite_) {
+        // It stands for the whole table, whatever was there.
+        operation.is_blind_append = false;
+      }
       operation.fleuve = spec_.stream->commit_fields;
       operation.metrics = {{"numRemovedFiles", number(removed_files_)},
                            {"numAddedFiles", number(static_cast<std::int64_t>(written.adds.size()))},
