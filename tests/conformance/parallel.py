@@ -37,6 +37,7 @@ class Server:
             stdout=subprocess.PIPE,
             stderr=self.log,
             text=True,
+            env={"FLEUVE_PYTHON": sys.executable, **os.environ},
         )
         line = self.process.stdout.readline()
         found = re.search(r"listening on (sc://\S+)", line)
