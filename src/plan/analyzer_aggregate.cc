@@ -29,6 +29,16 @@ bool IsGroupable(const DataType& type) {
   }
 }
 
+Error MissingAggregation(const ExprPtr& expr) {
+  return Error(ErrorKind::kInvalidArgument, "MISSING_AGGREGATION",
+               "The non-aggregating expression \"" + expr->display +
+                   "\" is based on columns which are not participating in the GROUP BY clause. Add the columns or "
+                   "the expression to the GROUP BY, aggregate the expression, or use \"any_value(" +
+                   expr->display + ")\" if you do not care which of the values within a group is returned.")
+      .With("expression", "\"" + expr->display + "\"")
+      .With("expressionAnyValue", "\"any_value(" + expr->display + ")\"");
+}
+
 }  // namespace
 
 /// An Aggregate node under construction: expressions above it are rewritten over its output.
@@ -47,6 +57,10 @@ Result<ExprPtr> Analyzer::OverAggregate(const ExprPtr& expr, AggregateSite& site
       ExprPtr made = AttributeExpr(site.grouping_attributes[i]);
       return made->display == expr->display ? made : WithDisplay(made, expr->display);
     }
+  }
+  // window_time() is a column below the aggregation: it is no function of the window that is grouped by.
+  if (expr->kind == ExprKind::kCall && expr->function == "spark_window_time") {
+    return MissingAggregation(expr);
   }
   switch (expr->kind) {
     case ExprKind::kLiteral:
@@ -83,13 +97,7 @@ Result<ExprPtr> Analyzer::OverAggregate(const ExprPtr& expr, AggregateSite& site
                      "The query does not include a GROUP BY clause. Add GROUP BY or turn it into the window functions "
                      "using OVER clauses.");
       }
-      return Error(ErrorKind::kInvalidArgument, "MISSING_AGGREGATION",
-                   "The non-aggregating expression \"" + expr->display +
-                       "\" is based on columns which are not participating in the GROUP BY clause. Add the columns or "
-                       "the expression to the GROUP BY, aggregate the expression, or use \"any_value(" +
-                       expr->display + ")\" if you do not care which of the values within a group is returned.")
-          .With("expression", "\"" + expr->display + "\"")
-          .With("expressionAnyValue", "\"any_value(" + expr->display + ")\"");
+      return MissingAggregation(expr);
     }
     default:
       break;

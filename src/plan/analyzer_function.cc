@@ -348,13 +348,20 @@ Result<std::optional<ExprPtr>> Analyzer::UserFunction(const std::vector<std::str
   std::vector<std::pair<std::string, ExprPtr>> bound(function->parameters.size());
   const auto bind = [&](std::size_t index, const sc::Expression& value, const Scope& where) -> Result<void> {
     FLEUVE_ASSIGN(ExprPtr made, Expression(value, where));
-    FLEUVE_ASSIGN(bound[index].second, MakeCast(made, function->parameters[index].type, config_));
+    FLEUVE_ASSIGN(ExprPtr cast, MakeCast(made, function->parameters[index].type, config_));
+    if (cast->kind == ExprKind::kLiteral && cast->type.IsIntegral()) {
+      // A parameter has its declared type only: 1 counts as any INT, not as a number of one digit.
+      const ExprPtr always = MakeLiteral(types::Value(true), DataType::Boolean());
+      cast = WithDisplay(MakeCase({always, cast, cast}, true, cast->type), cast->display);
+    }
+    bound[index].second = std::move(cast);
     return {};
   };
   for (std::size_t i = 0; i < bound.size(); ++i) {
     bound[i].first = function->parameters[i].name;
   }
   std::string shown;
+  bool named = false;
   std::size_t position = 0;
   for (const sc::Expression& argument : arguments) {
     std::size_t index = position;
@@ -366,6 +373,28 @@ Result<std::optional<ExprPtr>> Analyzer::UserFunction(const std::vector<std::str
         if (EqualNames(bound[i].first, argument.named_argument_expression().key(), false)) {
           index = i;
         }
+      }
+      named = true;
+      const std::string& key = argument.named_argument_expression().key();
+      if (index == bound.size()) {
+        return Error(ErrorKind::kInvalidArgument, "UNRECOGNIZED_PARAMETER_NAME",
+                     "Cannot invoke routine " + QuoteParts(parts) +
+                         " because the routine call included a named argument reference for the argument named " +
+                         QuoteParts({key}) +
+                         ", but this routine does not include any signature containing an "
+                         "argument with this name.")
+            .With("routineName", QuoteParts(parts))
+            .With("argumentName", QuoteParts({key}));
+      }
+      if (bound[index].second != nullptr) {
+        return Error(ErrorKind::kInvalidArgument,
+                     position > index ? "DUPLICATE_ROUTINE_PARAMETER_ASSIGNMENT.DOUBLE_NAMED_ARGUMENT_REFERENCE"
+                                      : "DUPLICATE_ROUTINE_PARAMETER_ASSIGNMENT.BOTH_POSITIONAL_AND_NAMED",
+                     "Call to routine " + QuoteParts(parts) +
+                         " is invalid because it includes multiple argument assignments to the same parameter name " +
+                         QuoteParts({key}) + ".")
+            .With("routineName", QuoteParts(parts))
+            .With("parameterName", QuoteParts({key}));
       }
     }
     ++position;
@@ -388,6 +417,12 @@ Result<std::optional<ExprPtr>> Analyzer::UserFunction(const std::vector<std::str
                          " parameters but the actual number is " + std::to_string(arguments.size()) + ".");
       }
       FLEUVE_TRY(bind(i, *function->defaults[i], Scope()));
+    }
+  }
+  if (named) {
+    shown.clear();
+    for (const auto& [name, value] : bound) {
+      shown += (shown.empty() ? "" : ", ") + value->display;
     }
   }
   Scope body_scope;

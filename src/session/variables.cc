@@ -48,6 +48,23 @@ std::shared_ptr<const Message> Copy(const Message& message) {
 
 }  // namespace
 
+namespace {
+
+/// True where the text has a marker such as `:a` and none such as `?`.
+bool NamedMarkerOnly(const std::string& text) {
+  if (text.find('?') != std::string::npos) {
+    return false;
+  }
+  for (std::size_t i = text.find(" :"); i != std::string::npos; i = text.find(" :", i + 1)) {
+    if (i + 2 < text.size() && std::isalpha(static_cast<unsigned char>(text[i + 2])) != 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
 Result<RowsResult> Executor::VariableStatement(const pb::Command& command, SessionResolver& resolver) {
   /// The value of an expression without columns, in `type` where it is given.
   const auto evaluate = [&](const sc::Expression& expression,
@@ -189,7 +206,29 @@ Result<RowsResult> Executor::VariableStatement(const pb::Command& command, Sessi
       }
       plan::SqlFunction function;
       function.name = parts.back();
+      std::string with_default;
       for (const pb::FunctionParameter& parameter : create.parameters()) {
+        for (const StructField& other : function.parameters) {
+          if (EqualsIgnoreAsciiCase(other.name, parameter.name())) {
+            return Error(ErrorKind::kInvalidArgument, "DUPLICATE_ROUTINE_PARAMETER_NAMES",
+                         "Found duplicate name(s) in the parameter list of the user-defined routine " + parts.back() +
+                             ": " + QuoteParts({parameter.name()}) + ".")
+                .With("routineName", parts.back())
+                .With("names", QuoteParts({parameter.name()}));
+          }
+        }
+        if (!with_default.empty() && !parameter.has_default_value()) {
+          return Error(ErrorKind::kInvalidArgument, "USER_DEFINED_FUNCTIONS.NOT_A_VALID_DEFAULT_PARAMETER_POSITION",
+                       "User defined function is invalid: In routine `" + parts.back() + "` parameter `" +
+                           with_default + "` with DEFAULT must not be followed by parameter `" + parameter.name() +
+                           "` without DEFAULT.")
+              .With("functionName", parts.back())
+              .With("parameterName", with_default)
+              .With("nextParameterName", parameter.name());
+        }
+        if (parameter.has_default_value()) {
+          with_default = parameter.name();
+        }
         FLEUVE_ASSIGN(const DataType type, sql::ParseDataType(parameter.type()));
         function.parameters.push_back({parameter.name(), type, true, {}});
         function.defaults.push_back(parameter.has_default_value() ? Copy(parameter.default_value()) : nullptr);
@@ -226,7 +265,12 @@ Result<RowsResult> Executor::VariableStatement(const pb::Command& command, Sessi
     case pb::Command::kExecuteImmediate: {
       const pb::ExecuteImmediate& execute = command.execute_immediate();
       FLEUVE_ASSIGN(const auto text, evaluate(execute.text(), std::nullopt));
-      if (text.first.is_null() || !text.second.IsString()) {
+      if (!text.second.IsString()) {
+        return Error(ErrorKind::kInvalidArgument, "INVALID_EXPR_TYPE_FOR_QUERY_EXECUTE_IMMEDIATE",
+                     "Expression type must be string type but got \"" + text.second.Sql() + "\".")
+            .With("exprType", "\"" + text.second.Sql() + "\"");
+      }
+      if (text.first.is_null()) {
         return Error(ErrorKind::kInvalidArgument, "NULL_QUERY_STRING_EXECUTE_IMMEDIATE",
                      "Execute immediate requires a non-null variable as the query string.");
       }
@@ -250,13 +294,19 @@ Result<RowsResult> Executor::VariableStatement(const pb::Command& command, Sessi
           *sql.add_pos_arguments() = literal;
         }
       }
+      if (sql.pos_arguments_size() > 0 && (sql.named_arguments_size() > 0 || NamedMarkerOnly(text.first.text()))) {
+        if (text.first.text().find('?') != std::string::npos) {
+          return Error(ErrorKind::kInvalidArgument, "INVALID_QUERY_MIXED_QUERY_PARAMETERS",
+                       "Parameterized query must either use positional, or named parameters, but not both.");
+        }
+        return Error(
+            ErrorKind::kInvalidArgument, "ALL_PARAMETERS_MUST_BE_NAMED",
+            "Using name parameterized queries requires all parameters to be named. Parameters missing names: " +
+                std::to_string(sql.pos_arguments_size()) + ".");
+      }
       FLEUVE_ASSIGN(const sql::Statement statement, resolver.ParseStatement(sql));
       RowsResult result;
       if (statement.command != nullptr) {
-        if (statement.command->has_execute_immediate()) {
-          return Error(ErrorKind::kInvalidArgument, "NESTED_EXECUTE_IMMEDIATE",
-                       "Nested EXECUTE IMMEDIATE commands are not allowed.");
-        }
         if (!execute.into().empty()) {
           return Error(ErrorKind::kInvalidArgument, "INVALID_STATEMENT_FOR_EXECUTE_INTO",
                        "The INTO clause of EXECUTE IMMEDIATE is only valid for queries.");

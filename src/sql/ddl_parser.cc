@@ -611,10 +611,16 @@ Result<pb::Command*> Parser::ParseCreateFunction(bool or_replace, bool temporary
   }
   FLEUVE_TRY(ExpectWord("RETURN"));
   const std::size_t first = at_;
-  if (function->returns_table() || IsQueryWord(0)) {
+  if (function->returns_table()) {
     FLEUVE_ASSIGN(Rel query, ParseQuery());
     AttachText(query);
     function->mutable_table_body()->CopyFrom(*query);
+  } else if (IsQueryWord(0)) {
+    FLEUVE_ASSIGN(Rel query, ParseQuery());
+    FLEUVE_ASSIGN(Expr subquery, MakeSubquery(pb::Subquery::SCALAR, query, {}));
+    Expr body = Spanned(subquery, first);
+    AttachText(body);
+    function->mutable_body()->CopyFrom(*body);
   } else {
     FLEUVE_ASSIGN(Expr body, ParseExpression());
     AttachText(body);

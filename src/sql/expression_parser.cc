@@ -512,6 +512,12 @@ static sc::Expression* AsWritten(sc::Expression* value) {
 
 Result<Parser::Expr> Parser::ParseParameter() {
   const std::size_t first = at_;
+  const bool by_name = !options_.named_parameters.empty();
+  const bool by_position = !options_.positional_parameters.empty();
+  if ((IsSymbol("?") && by_name && !by_position) || (IsSymbol(":") && by_position && !by_name)) {
+    return ErrorFrom(first, "INVALID_QUERY_MIXED_QUERY_PARAMETERS",
+                     "Parameterized query must either use positional, or named parameters, but not both.");
+  }
   if (AcceptSymbol("?")) {
     if (positional_next_ >= options_.positional_parameters.size()) {
       return ErrorFrom(first, "UNBOUND_SQL_PARAMETER",

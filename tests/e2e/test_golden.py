@@ -15,10 +15,7 @@ from harness import condition, rows  # noqa: E402
 
 # What is not read as the reference reads it yet, and why.
 GAPS = {
-    "char_varchar": "CHAR values of files are not filled up with blanks when read",
     "compression_codecs": "Parquet pages compressed with Hadoop's LZ4 are refused by name",
-    "legacy_calendar": "dates of the Julian calendar in old files are not moved to the Gregorian one",
-    "row_tracking": "_metadata.row_id is refused by name",
     "rs_types": "a NaN is greater than 0 here, whatever the file's statistics say",
     "variant": "VARIANT columns of Parquet files are refused by name",
     "void_column": "void columns are shown with their type",

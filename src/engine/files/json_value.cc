@@ -175,7 +175,6 @@ std::unique_ptr<JsonNode> CompileJsonNode(const types::DataType& type) {
         node->folded_.emplace(Fold(field.name), index);
       }
       break;
-    case TypeKind::kVariant:
     case TypeKind::kDayTimeInterval:
     case TypeKind::kYearMonthInterval:
     case TypeKind::kCalendarInterval:

@@ -3,7 +3,7 @@
 
 #include "engine/functions/elements_internal.h"
 #include "engine/functions/tables_internal.h"
-#include "engine/xor_shift_random.h"
+#include "engine/mersenne_twister.h"
 #include "types/time_zone.h"
 #include "types/value.h"
 
@@ -207,7 +207,7 @@ Result<Kernel> MakeSequenceTime(const ScalarSite& site) {
 
 Result<Kernel> MakeShuffle(const ScalarSite& site) {
   const std::int64_t seed = site.Literal(1).integer();
-  auto random = std::make_shared<XorShiftRandom>(seed);
+  auto random = std::make_shared<MersenneTwister>(seed);
   auto mutex = std::make_shared<std::mutex>();
   return Kernel([random, mutex](DataChunk& args, Vector& result) {
     ListArgument list(args.data[0], args.size());
@@ -220,11 +220,9 @@ Result<Kernel> MakeShuffle(const ScalarSite& site) {
       }
       std::vector<idx_t> order(list.length(row));
       for (idx_t i = 0; i < order.size(); ++i) {
-        order[i] = i;
-      }
-      for (idx_t i = order.size(); i > 1; --i) {
-        const auto j = static_cast<idx_t>(random->NextDouble() * static_cast<double>(i));
-        std::swap(order[i - 1], order[j]);
+        const auto j = static_cast<idx_t>(random->NextBelow(static_cast<std::int32_t>(i + 1)));
+        order[i] = order[j];
+        order[j] = i;
       }
       for (idx_t i : order) {
         builder.Add(list.child(), list.offset(row) + i);

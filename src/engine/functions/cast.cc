@@ -1,3 +1,4 @@
+#include <chrono>
 #include <cmath>
 #include <limits>
 
@@ -490,14 +491,38 @@ std::int64_t SecondsToMicros(std::int64_t seconds) {
   return micros;
 }
 
+/// `[T]h:m...`: no date before the first colon.
+bool IsTimeOfDay(Str text) {
+  std::size_t i = text.find_first_not_of(" \t\r\n");
+  if (i == Str::npos) {
+    return false;
+  }
+  i += text[i] == 'T' ? 1 : 0;
+  std::size_t digits = 0;
+  while (i < text.size() && text[i] >= '0' && text[i] <= '9') {
+    ++i;
+    ++digits;
+  }
+  return (digits == 1 || digits == 2) && i < text.size() && text[i] == ':';
+}
+
 Result<Caster> ToTimestamp(const Rule& rule) {
   auto zone = rule.zone;
   const DataType& from = rule.from;
   bool ntz = rule.to.Is(TypeKind::kTimestampNtz);
   if (from.IsString()) {
     std::string zone_id = zone->id();
-    return Each<std::int64_t, Str>([rule, ntz, zone_id](Str text) {
+    return Each<std::int64_t, Str>([rule, ntz, zone, zone_id](Str text) {
       auto micros = ntz ? types::ParseTimestampNtz(text) : types::ParseTimestamp(text, zone_id);
+      if (!micros && !ntz && IsTimeOfDay(text)) {
+        // A time alone is one of today.
+        const auto now = std::chrono::system_clock::now().time_since_epoch();
+        const std::int64_t local = zone->UtcToLocal(std::chrono::duration_cast<std::chrono::microseconds>(now).count());
+        const std::size_t first = text.find_first_not_of(" \t\r\nT");
+        micros = types::ParseTimestamp(types::DateToString(FloorDivide(local, kMicrosPerDay)) + " " +
+                                           std::string(text.substr(first == Str::npos ? text.size() : first)),
+                                       zone_id);
+      }
       if (!micros && rule.mode == CastMode::kAnsi) {
         FailInvalid(rule, text);
       }

@@ -97,6 +97,26 @@ Error Invalid(std::string_view pattern) {
       .Family(ErrorFamily::kRuntime);
 }
 
+Error WeekBased(char letter) {
+  return Error(ErrorKind::kInvalidArgument, "INCONSISTENT_BEHAVIOR_CROSS_VERSION.DATETIME_WEEK_BASED_PATTERN",
+               "You may get a different result due to the upgrading to Spark >= 3.0: All week-based patterns are "
+               "unsupported since Spark 3.0, detected week-based character: " +
+                   std::string(1, letter) + ". Please use the SQL function EXTRACT instead.")
+      .With("c", std::string(1, letter))
+      .Family(ErrorFamily::kSpark);
+}
+
+Error Illegal(std::string_view pattern, char letter) {
+  return Error(ErrorKind::kInvalidArgument, "INVALID_DATETIME_PATTERN.ILLEGAL_CHARACTER",
+               "Unrecognized datetime pattern: " + std::string(pattern) +
+                   ". Illegal pattern character found in "
+                   "datetime pattern: " +
+                   std::string(1, letter) + ". Please provide legal character.")
+      .With("c", std::string(1, letter))
+      .With("pattern", std::string(pattern))
+      .Family(ErrorFamily::kRuntime);
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const DatePattern>> DatePattern::Compile(std::string_view pattern, bool parsing) {
@@ -167,6 +187,12 @@ Result<std::shared_ptr<const DatePattern>> DatePattern::Compile(std::string_view
     int count = static_cast<int>(end - i);
     static constexpr std::string_view kLegacy = "GyYMLwWDdFEuaHkKhmsSzZX";
     static constexpr std::string_view kKnown = "GyMLdDQqEFahKkHmsSVzOXxZ";
+    if (c == 'e' || c == 'c') {
+      return WeekBased(c);
+    }
+    if (std::string_view("ABnNp").find(c) != std::string_view::npos) {
+      return Illegal(pattern, c);
+    }
     if (kKnown.find(c) == std::string_view::npos) {
       return kLegacy.find(c) != std::string_view::npos ? NotRecognized(pattern) : Invalid(pattern);
     }

@@ -276,7 +276,7 @@ Result<ExprPtr> BuildExtract(Call& call) {
 
 Result<void> ToDays(Call& call, std::size_t i) {
   const DataType& type = call.type(i);
-  if (type.Is(TypeKind::kVoid) || (type.IsString() && !call.ansi())) {
+  if (type.Is(TypeKind::kVoid) || type.IsString()) {
     return call.Cast(i, DataType::Int());
   }
   if (!type.Is(TypeKind::kInt) && !type.Is(TypeKind::kShort) && !type.Is(TypeKind::kByte)) {
@@ -340,6 +340,7 @@ Result<ExprPtr> BuildDateAdd(Call& call) {
   }
   FLEUVE_TRY(call.To(0, DataType::Date()));
   FLEUVE_TRY(ToDays(call, 1));
+  call.name = call.name == "date_sub" ? "date_sub" : "date_add";
   return call.Make(call.name == "date_sub" ? "spark_date_sub" : "spark_date_add", DataType::Date(), call.AnyNullable(),
                    true);
 }

@@ -280,6 +280,9 @@ Result<ExprPtr> BuildSentences(Call& call) {
   for (std::size_t i = 0; i < call.size(); ++i) {
     FLEUVE_TRY(call.To(i, DataType::String()));
   }
+  while (call.size() < 3) {
+    call.Default(Value(""), DataType::String());
+  }
   DataType type = DataType::Array(DataType::Array(DataType::String(), false), false);
   return call.Make("spark_sentences", type, call.args[0]->nullable);
 }
