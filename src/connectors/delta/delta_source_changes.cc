@@ -46,6 +46,11 @@ Result<DeltaOffset> DeltaSource::WalkChanges(DeltaOffset at, Budget budget, bool
         bytes += commit->file(i).size;
       }
     }
+    if (commit->has_change_files && limited && here.next_file() >= commit->count()) {
+      // All of it is done: the end of the commit alone makes no batch.
+      next = version + 1;
+      continue;
+    }
     if (commit->is_unit && files > 0) {
       // Images before and after one update never come apart.
       const bool fits =
