@@ -1,5 +1,4 @@
-#include <algorithm>
-#include <map>
+#include <cstring>
 
 #include "operators/join_side_internal.h"
 
@@ -7,140 +6,270 @@ namespace fleuve::operators {
 
 namespace {
 
-constexpr std::size_t kNumberBytes = 8;
-constexpr std::size_t kHeaderBytes = 9;
+/// A chunk with this many rows or bytes takes no more.
+constexpr std::uint32_t kChunkRows = 8;
+constexpr std::size_t kChunkBytes = 1024;
 
-void AppendNumber(std::string& out, std::uint64_t number) {
-  for (int shift = 56; shift >= 0; shift -= 8) {
-    out.push_back(static_cast<char>(number >> shift & 0xFF));
-  }
+/// In front of a key's own entry: the numbers of its first and last further chunk; first > last: there are none.
+struct Head {
+  std::uint32_t first = 1;
+  std::uint32_t last = 0;
+  bool has_chunks() const { return first <= last; }
+};
+/// In front of each row.
+struct RowHead {
+  std::int64_t time = 0;
+  std::uint32_t size = 0;
+  std::uint32_t matched = 0;
+};
+
+template <typename T>
+T Read(std::string_view text, std::size_t at) {
+  T value;
+  std::memcpy(&value, text.data() + at, sizeof(T));
+  return value;
 }
 
-std::uint64_t NumberOf(std::string_view text) {
-  std::uint64_t number = 0;
-  for (const char c : text) {
-    number = number << 8 | static_cast<unsigned char>(c);
-  }
-  return number;
+template <typename T>
+void Append(std::string& out, const T& value) {
+  out.append(reinterpret_cast<const char*>(&value), sizeof(T));
 }
 
-std::string RowKey(std::string_view key, std::uint64_t number) {
-  std::string out(key);
-  AppendNumber(out, number);
+std::size_t HeadBytes(std::uint32_t chunk) { return chunk == 0 ? sizeof(Head) : 0; }
+
+/// The name of a chunk in the store.
+std::string ChunkKey(std::string_view key, std::uint32_t chunk) {
+  std::string out(1, chunk == 0 ? '\0' : '\1');
+  if (chunk != 0) {
+    Append(out, chunk);
+  }
+  out += key;
   return out;
 }
 
 Error Damaged() {
   return Error(ErrorKind::kCorrupt, "CANNOT_LOAD_STATE_STORE.UNCATEGORIZED",
-               "An error occurred during loading state. A row that the state of a join counts is not there.");
+               "An error occurred during loading state. The rows of a key of a join are cut off.");
 }
 
-}  // namespace
-
-std::uint64_t JoinSide::Count(std::string_view key) const {
-  const std::string_view value = store_.Get(counts_, key);
-  return value.data() == nullptr ? 0 : NumberOf(value);
-}
-
-Result<JoinSide::Row> JoinSide::Get(std::string_view key, std::uint64_t number) const {
-  const std::string_view value = store_.Get(rows(), RowKey(key, number));
-  if (value.data() == nullptr || value.size() < kHeaderBytes) {
-    return Damaged();
-  }
-  Row row;
-  row.matched = value[0] != 0;
-  row.time = state::TimeOf(value.substr(1, 8));
-  row.bytes = value.substr(kHeaderBytes);
-  return row;
-}
-
-void JoinSide::Put(const std::string& row_key, const Row& row) {
-  std::string value(1, row.matched ? '\1' : '\0');
-  state::AppendTime(value, row.time);
-  value += row.bytes;
-  store_.Put(rows(), row_key, value);
-}
-
-void JoinSide::Add(std::string_view key, std::string_view bytes, std::int64_t time, bool matched) {
-  const std::uint64_t number = Count(key);
-  std::string count;
-  AppendNumber(count, number + 1);
-  store_.Put(counts_, key, count);
-  const std::string row_key = RowKey(key, number);
-  Put(row_key, Row{bytes, time, matched});
-  if (time != kNoTime) {
-    std::string time_key;
-    state::AppendTime(time_key, time);
-    store_.Put(times(), time_key + row_key, "");
-  }
-}
-
-Result<void> JoinSide::SetMatched(std::string_view key, std::uint64_t number) {
-  FLEUVE_ASSIGN(const Row row, Get(key, number));
-  if (!row.matched) {
-    const std::string bytes(row.bytes);  // the store's copy moves
-    Put(RowKey(key, number), Row{bytes, row.time, true});
+/// Calls `visit(row, offset of its head)` for each row of a chunk; false where it is cut off.
+template <typename VisitRow>
+Result<void> EachIn(std::string_view value, std::uint32_t chunk, const VisitRow& visit) {
+  std::size_t at = HeadBytes(chunk);
+  for (std::uint32_t place = 0; at < value.size(); ++place) {
+    if (value.size() - at < sizeof(RowHead)) {
+      return Damaged();
+    }
+    const auto head = Read<RowHead>(value, at);
+    const std::size_t from = at;
+    at += sizeof(RowHead);
+    if (value.size() - at < head.size) {
+      return Damaged();
+    }
+    JoinSide::Row row;
+    row.bytes = value.substr(at, head.size);
+    row.time = head.time;
+    row.matched = head.matched != 0;
+    row.chunk = chunk;
+    row.place = place;
+    FLEUVE_TRY(visit(row, from));
+    at += head.size;
   }
   return {};
 }
 
-Result<std::int64_t> JoinSide::Expire(std::int64_t limit, const std::function<Result<void>(const Row& row)>& gone) {
-  std::map<std::string, std::vector<std::uint64_t>> by_key;
-  std::int64_t count = 0;
-  std::optional<Error> failure;
-  store_.Range(times(), INT64_MIN, limit, [&](std::string_view time_key, std::string_view) {
-    const std::string_view row_key = time_key.substr(8);
-    const std::string_view key = row_key.substr(0, row_key.size() - kNumberBytes);
-    const std::uint64_t number = NumberOf(row_key.substr(row_key.size() - kNumberBytes));
-    auto row = Get(key, number);
-    auto seen = row.ok() ? gone(*row) : Result<void>(std::move(row).error());
-    if (!seen.ok()) {
-      failure = std::move(seen).error();
-      return false;
+bool IsFull(std::string_view value, std::uint32_t chunk) {
+  if (value.size() >= kChunkBytes) {
+    return true;
+  }
+  std::uint32_t rows = 0;
+  const auto counted = EachIn(value, chunk, [&rows](const JoinSide::Row&, std::size_t) -> Result<void> {
+    ++rows;
+    return {};
+  });
+  return !counted.ok() || rows >= kChunkRows;
+}
+
+}  // namespace
+
+JoinSide::JoinSide(state::Store& store, state::SpaceId first_space) : store_(store), rows_(first_space) {
+  const std::string_view totals = store_.Get(this->totals(), "");
+  if (totals.size() == 2 * sizeof(std::int64_t)) {
+    key_count_ = Read<std::int64_t>(totals, 0);
+    row_count_ = Read<std::int64_t>(totals, sizeof(std::int64_t));
+  }
+}
+
+std::int64_t JoinSide::EntryCount(const state::Store& store, state::SpaceId first_space) {
+  const std::string_view totals = store.Get(first_space + 2, "");
+  return totals.size() != 2 * sizeof(std::int64_t)
+             ? 0
+             : Read<std::int64_t>(totals, 0) + Read<std::int64_t>(totals, sizeof(std::int64_t));
+}
+
+void JoinSide::Finish() {
+  std::string totals;
+  Append(totals, key_count_);
+  Append(totals, row_count_);
+  if (store_.Get(this->totals(), "") != totals) {
+    store_.Put(this->totals(), "", totals);
+  }
+}
+
+Result<void> JoinSide::Each(std::string_view key, const Visit& visit) const {
+  const std::string_view value = store_.Get(rows_, ChunkKey(key, 0));
+  if (value.data() == nullptr) {
+    return {};
+  }
+  if (value.size() < sizeof(Head)) {
+    return Damaged();
+  }
+  const auto head = Read<Head>(value, 0);
+  FLEUVE_TRY(EachIn(value, 0, [&visit](const Row& row, std::size_t) { return visit(row); }));
+  for (std::uint32_t chunk = head.first; chunk <= head.last; ++chunk) {
+    // A chunk whose rows all went is not there.
+    FLEUVE_TRY(EachIn(store_.Get(rows_, ChunkKey(key, chunk)), chunk,
+                      [&visit](const Row& row, std::size_t) { return visit(row); }));
+  }
+  return {};
+}
+
+Result<void> JoinSide::Add(std::string_view key, std::string_view bytes, std::int64_t time, bool matched) {
+  const std::string head_key = ChunkKey(key, 0);
+  const std::string_view known = store_.Get(rows_, head_key);
+  Head head;
+  std::uint32_t chunk = 0;
+  value_.clear();
+  if (known.data() == nullptr) {
+    Append(value_, head);
+    ++key_count_;
+  } else {
+    if (known.size() < sizeof(Head)) {
+      return Damaged();
     }
-    by_key[std::string(key)].push_back(number);
-    ++count;
+    head = Read<Head>(known, 0);
+    value_ = known;
+    if (head.has_chunks() || IsFull(known, 0)) {
+      std::string_view last;
+      if (head.has_chunks()) {
+        chunk = head.last;
+        last = store_.Get(rows_, ChunkKey(key, chunk));
+      }
+      if (!head.has_chunks() || IsFull(last, chunk)) {
+        chunk = ++head.last;
+        std::memcpy(value_.data(), &head, sizeof(head));
+        store_.Put(rows_, head_key, value_);
+        value_.clear();
+      } else {
+        value_ = last;
+      }
+    }
+  }
+  Append(value_, RowHead{time, static_cast<std::uint32_t>(bytes.size()), matched ? 1U : 0U});
+  value_ += bytes;
+  const std::string chunk_key = chunk == 0 ? head_key : ChunkKey(key, chunk);
+  store_.Put(rows_, chunk_key, value_);
+  ++row_count_;
+  if (time != kNoTime) {
+    entry_.clear();
+    state::AppendTime(entry_, time);
+    entry_ += chunk_key;
+    store_.Put(times(), entry_, "");
+  }
+  return {};
+}
+
+Result<void> JoinSide::SetMatched(std::string_view key, std::uint32_t chunk, std::uint32_t place) {
+  const std::string chunk_key = ChunkKey(key, chunk);
+  value_ = store_.Get(rows_, chunk_key);
+  bool changed = false;
+  FLEUVE_TRY(EachIn(value_, chunk, [&](const Row& row, std::size_t at) -> Result<void> {
+    if (row.place == place && !row.matched) {
+      const std::uint32_t yes = 1;
+      std::memcpy(value_.data() + at + offsetof(RowHead, matched), &yes, sizeof(yes));
+      changed = true;
+    }
+    return {};
+  }));
+  if (changed) {
+    store_.Put(rows_, chunk_key, value_);
+  }
+  return {};
+}
+
+Result<void> JoinSide::ExpireChunk(std::string_view key, std::uint32_t chunk, std::int64_t limit, const Visit& gone,
+                                   std::int64_t* count) {
+  const std::string chunk_key = ChunkKey(key, chunk);
+  const std::string_view value = store_.Get(rows_, chunk_key);
+  if (value.size() < HeadBytes(chunk)) {
+    return Result<void>();  // an entry of the same chunk came before
+  }
+  value_.assign(value.substr(0, HeadBytes(chunk)));
+  std::int64_t expired = 0;
+  FLEUVE_TRY(EachIn(value, chunk, [&](const Row& row, std::size_t at) -> Result<void> {
+    if (row.time != kNoTime && row.time <= limit) {
+      ++expired;
+      return gone(row);
+    }
+    value_ += value.substr(at, sizeof(RowHead) + row.bytes.size());
+    return {};
+  }));
+  if (expired == 0) {
+    return {};
+  }
+  *count += expired;
+  row_count_ -= expired;
+  if (value_.size() > HeadBytes(chunk)) {
+    store_.Put(rows_, chunk_key, value_);
+    return {};
+  }
+  // Nothing is left in the chunk: the head forgets chunks at either end, and goes itself when there are none.
+  const std::string head_key = ChunkKey(key, 0);
+  if (chunk != 0) {
+    store_.Remove(rows_, chunk_key);
+    value_ = store_.Get(rows_, head_key);
+  }
+  if (value_.size() < sizeof(Head)) {
+    return Damaged();
+  }
+  auto head = Read<Head>(value_, 0);
+  const auto is_gone = [&](std::uint32_t number) { return store_.Get(rows_, ChunkKey(key, number)).data() == nullptr; };
+  while (head.has_chunks() && is_gone(head.first)) {
+    ++head.first;
+  }
+  while (head.has_chunks() && is_gone(head.last)) {
+    --head.last;
+  }
+  if (!head.has_chunks()) {
+    head = Head();
+    if (value_.size() == sizeof(Head)) {
+      store_.Remove(rows_, head_key);
+      --key_count_;
+      return {};
+    }
+  }
+  std::memcpy(value_.data(), &head, sizeof(head));
+  store_.Put(rows_, head_key, value_);
+  return {};
+}
+
+Result<std::int64_t> JoinSide::Expire(std::int64_t limit, const Visit& gone) {
+  state::ByteRows entries;
+  store_.Range(times(), INT64_MIN, limit, [&entries](std::string_view entry, std::string_view) {
+    entries.Add(entry);
     return true;
   });
-  if (failure) {
-    return *std::move(failure);
-  }
-  for (auto& [key, numbers] : by_key) {
-    // From the greatest number down: the last row of the key is then always one that stays, or this one.
-    std::sort(numbers.rbegin(), numbers.rend());
-    std::uint64_t left = Count(key);
-    for (const std::uint64_t number : numbers) {
-      FLEUVE_ASSIGN(const Row row, Get(key, number));
-      std::string time_key;
-      state::AppendTime(time_key, row.time);
-      const std::string row_key = RowKey(key, number);
-      store_.Remove(times(), time_key + row_key);
-      --left;
-      const std::string last_key = RowKey(key, left);
-      if (number == left) {
-        store_.Remove(rows(), row_key);
-        continue;
-      }
-      FLEUVE_ASSIGN(const Row last, Get(key, left));
-      const std::string bytes(last.bytes);
-      const Row moved{bytes, last.time, last.matched};
-      store_.Remove(rows(), last_key);
-      Put(row_key, moved);
-      if (moved.time != kNoTime) {
-        time_key.clear();
-        state::AppendTime(time_key, moved.time);
-        store_.Remove(times(), time_key + last_key);
-        store_.Put(times(), time_key + row_key, "");
-      }
+  std::int64_t count = 0;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    std::string_view name = entries[i].substr(sizeof(std::int64_t));
+    std::uint32_t chunk = 0;
+    if (name[0] != '\0') {
+      chunk = Read<std::uint32_t>(name, 1);
+      name.remove_prefix(sizeof(chunk));
     }
-    if (left == 0) {
-      store_.Remove(counts_, key);
-    } else {
-      std::string text;
-      AppendNumber(text, left);
-      store_.Put(counts_, key, text);
-    }
+    FLEUVE_TRY(ExpireChunk(name.substr(1), chunk, limit, gone, &count));
   }
+  store_.RemoveMany(times(), entries);
   return count;
 }
 

@@ -3,15 +3,19 @@
 /// \file
 /// The state of one side of a join of two streams: rows by key, found again by their time.
 ///
-/// Three spaces of the operator's store, `counts` (key -> number of rows), `rows` (key and number -> matched flag,
-/// time, row) and `times` (time, key and number; only rows that can expire). The numbers of a key's rows have no gaps:
-/// the last row takes the place of one that goes.
+/// Three spaces of the operator's store:
+///
+///   rows    key -> first and last further chunk, then rows; key and chunk number -> more rows of the key
+///   times   time, key and chunk number, for rows that can expire
+///   totals  one entry: numbers of keys and rows
+///
+/// Most keys have a row or two, which lie in one entry; a key with many has chunks, so that a new row writes no more
+/// than one of them.
 
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/result.h"
 #include "operators/row_codec_internal.h"
@@ -22,34 +26,49 @@ namespace fleuve::operators {
 /// Threads: the query's loop thread.
 class JoinSide {
  public:
-  /// \param first_space  `counts`; `rows` and `times` follow it.
-  JoinSide(state::Store& store, state::SpaceId first_space) : store_(store), counts_(first_space) {}
+  static constexpr std::size_t kSpaces = 3;
+
+  /// \param first_space  `rows`; the others follow it.
+  JoinSide(state::Store& store, state::SpaceId first_space);
 
   struct Row {
     std::string_view bytes;
     /// `kNoTime`: it does not expire.
     std::int64_t time = kNoTime;
     bool matched = false;
+    /// Where it lies: its chunk (0: the key's own entry) and its place in it.
+    std::uint32_t chunk = 0;
+    std::uint32_t place = 0;
   };
-  std::uint64_t Count(std::string_view key) const;
-  /// Row `number` of a key. kCorrupt where it is not there. The view stays valid until the next change of the store.
-  Result<Row> Get(std::string_view key, std::uint64_t number) const;
-  void Add(std::string_view key, std::string_view bytes, std::int64_t time, bool matched);
-  /// Sets the matched flag of a row that is there.
-  Result<void> SetMatched(std::string_view key, std::uint64_t number);
+  using Visit = std::function<Result<void>(const Row& row)>;
+
+  /// The rows of a key. Views stay valid until the next change of the store.
+  Result<void> Each(std::string_view key, const Visit& visit) const;
+  Result<void> Add(std::string_view key, std::string_view bytes, std::int64_t time, bool matched);
+  /// Sets the matched flag of a row that `Each` gave; places stay as they are.
+  Result<void> SetMatched(std::string_view key, std::uint32_t chunk, std::uint32_t place);
   /// Removes every row whose time is at or below `limit`; `gone` sees each before it goes, and must not change the
   /// store. Gives their number.
-  Result<std::int64_t> Expire(std::int64_t limit, const std::function<Result<void>(const Row& row)>& gone);
-  /// Keys and rows, as numRowsTotal counts them.
-  std::int64_t entry_count() const { return store_.row_count(counts_) + store_.row_count(rows()); }
+  Result<std::int64_t> Expire(std::int64_t limit, const Visit& gone);
+  /// Writes the totals; once, at the end of a batch.
+  void Finish();
+
+  /// Keys and rows of a side, as numRowsTotal counts them.
+  static std::int64_t EntryCount(const state::Store& store, state::SpaceId first_space);
 
  private:
-  state::SpaceId rows() const { return counts_ + 1; }
-  state::SpaceId times() const { return counts_ + 2; }
-  void Put(const std::string& row_key, const Row& row);
+  state::SpaceId times() const { return rows_ + 1; }
+  state::SpaceId totals() const { return rows_ + 2; }
+  Result<void> ExpireChunk(std::string_view key, std::uint32_t chunk, std::int64_t limit, const Visit& gone,
+                           std::int64_t* count);
 
   state::Store& store_;
-  state::SpaceId counts_;
+  state::SpaceId rows_;
+  std::int64_t key_count_ = 0;
+  std::int64_t row_count_ = 0;
+  // Kept for their memory.
+  std::string value_;
+  std::string entry_;
 };
 
 }  // namespace fleuve::operators

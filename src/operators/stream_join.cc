@@ -100,9 +100,16 @@ struct NewRows {
   std::vector<bool> matched;
 };
 
-struct RowHash {
-  std::size_t operator()(const std::pair<std::string, std::uint64_t>& row) const {
-    return std::hash<std::string>()(row.first) * 31 + row.second;
+/// A row of the state.
+struct Place {
+  std::string_view key;
+  std::uint32_t chunk = 0;
+  std::uint32_t place = 0;
+  bool operator==(const Place&) const = default;
+};
+struct PlaceHash {
+  std::size_t operator()(const Place& row) const {
+    return (std::hash<std::string_view>()(row.key) * 31 + row.chunk) * 31 + row.place;
   }
 };
 
@@ -121,11 +128,7 @@ class StreamJoin final : public StatefulOperator {
     return used && next && *next > *used && (left_.offset_micros || right_.offset_micros);
   }
   std::int64_t rows_total(const state::Store& store) const override {
-    std::int64_t total = 0;
-    for (const state::SpaceId space : {0, 1, 3, 4}) {
-      total += store.row_count(space);
-    }
-    return total;
+    return JoinSide::EntryCount(store, 0) + JoinSide::EntryCount(store, JoinSide::kSpaces);
   }
   std::int64_t instances_per_partition() const override { return 4; }
 
@@ -140,10 +143,10 @@ class StreamJoin final : public StatefulOperator {
   Result<void> Meet(bool new_is_left, NewRows& rows, Work& work);
   struct Pair {
     std::size_t row = 0;
-    std::uint64_t number = 0;
+    JoinSide::Row other;
   };
   Result<void> Decide(bool new_is_left, NewRows& rows, const std::vector<Pair>& pairs, Work& work);
-  void Store(bool of_left, const NewRows& rows, Work& work) const;
+  Result<void> Store(bool of_left, const NewRows& rows, Work& work) const;
   Result<void> Evict(bool of_left, Work& work) const;
   /// Adds a row to the output; a side without data gives NULLs.
   static Result<void> Give(std::string_view left, std::string_view right, std::uint64_t number, Work& work);
@@ -285,22 +288,22 @@ std::vector<state::SpaceSpec> StreamJoin::spaces() const {
   for (const bool of_left : {true, false}) {
     const Side& side = of_left ? left_ : right_;
     const std::string prefix = of_left ? "left-" : "right-";
-    state::SpaceSpec counts;
-    counts.name = prefix + "keyToNumValues";
-    counts.key_schema = TypesText(side.keys);
-    counts.value_schema = "struct<bigint>";
     state::SpaceSpec rows;
-    rows.name = prefix + "keyWithIndexToValue";
-    rows.key_schema = counts.key_schema;
+    rows.name = prefix + "rows";
+    rows.key_schema = TypesText(side.keys);
     rows.value_schema = TypesText(side.columns);
     state::SpaceSpec times;
     times.name = prefix + "times";
     times.timed = true;
-    times.key_schema = counts.key_schema;
+    times.key_schema = rows.key_schema;
     times.value_schema = "struct<>";
-    spaces.push_back(std::move(counts));
+    state::SpaceSpec totals;
+    totals.name = prefix + "totals";
+    totals.key_schema = "struct<>";
+    totals.value_schema = "struct<bigint,bigint>";
     spaces.push_back(std::move(rows));
     spaces.push_back(std::move(times));
+    spaces.push_back(std::move(totals));
   }
   return spaces;
 }
@@ -384,22 +387,28 @@ Result<NewRows> StreamJoin::ReadSide(bool of_left, Work& work) {
 
 Result<void> StreamJoin::Meet(bool new_is_left, NewRows& rows, Work& work) {
   JoinSide& others = work.side(!new_is_left);
+  // A left row of a semi join is given once.
+  const bool skips_matched = type_ == JoinType::kLeftSemi && !new_is_left;
   std::vector<Pair> pairs;
   std::size_t bytes = 0;
   for (std::size_t row = 0; row < rows.times.size(); ++row) {
     if (!rows.has_key[row]) {
       continue;
     }
-    const std::uint64_t count = others.Count(rows.keys[row]);
-    for (std::uint64_t number = 0; number < count; ++number) {
-      pairs.push_back(Pair{row, number});
-      bytes += rows.rows[row].size();
-      if (pairs.size() >= kChunkPairs || bytes >= kChunkBytes) {
-        FLEUVE_TRY(work.batch.CheckCancelled());
-        FLEUVE_TRY(Decide(new_is_left, rows, pairs, work));
-        pairs.clear();
-        bytes = 0;
+    FLEUVE_TRY(others.Each(rows.keys[row], [&](const JoinSide::Row& other) -> Result<void> {
+      if (skips_matched && other.matched) {
+        return {};
       }
+      pairs.push_back(Pair{row, other});
+      bytes += rows.rows[row].size() + other.bytes.size();
+      return {};
+    }));
+    // A decision may change the store: between keys only, when no view of a pair is needed any more.
+    if (pairs.size() >= kChunkPairs || bytes >= kChunkBytes) {
+      FLEUVE_TRY(work.batch.CheckCancelled());
+      FLEUVE_TRY(Decide(new_is_left, rows, pairs, work));
+      pairs.clear();
+      bytes = 0;
     }
   }
   return pairs.empty() ? Result<void>() : Decide(new_is_left, rows, pairs, work);
@@ -414,10 +423,10 @@ Result<void> StreamJoin::Decide(bool new_is_left, NewRows& rows, const std::vect
     RowDecoder decoder(pair_schema_, {left_.columns.size(), right_.columns.size(), 1});
     std::string number;
     for (std::size_t i = 0; i < pairs.size(); ++i) {
-      FLEUVE_ASSIGN(const JoinSide::Row other, others.Get(rows.keys[pairs[i].row], pairs[i].number));
+      const std::string_view other = pairs[i].other.bytes;
       const std::string_view mine = rows.rows[pairs[i].row];
       NumberPart(i, &number);
-      FLEUVE_TRY(decoder.Add({new_is_left ? mine : other.bytes, new_is_left ? other.bytes : mine, number}));
+      FLEUVE_TRY(decoder.Add({new_is_left ? mine : other, new_is_left ? other : mine, number}));
     }
     std::vector<RecordBatch> found;
     found.push_back(decoder.Finish());
@@ -438,31 +447,34 @@ Result<void> StreamJoin::Decide(bool new_is_left, NewRows& rows, const std::vect
       }
     }
   }
-  std::unordered_set<std::pair<std::string, std::uint64_t>, RowHash> marked;
+  // The other side's rows that matched now for the first time, each once.
+  std::unordered_set<Place, PlaceHash> marked;
+  std::vector<const Pair*> to_mark;
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     if (!meets[i]) {
       continue;
     }
-    const std::size_t row = pairs[i].row;
-    const bool first = !rows.matched[row];
-    rows.matched[row] = true;
+    const Pair& pair = pairs[i];
+    const bool first = !rows.matched[pair.row];
+    rows.matched[pair.row] = true;
     if (semi && new_is_left && first) {
-      FLEUVE_TRY(Give(rows.rows[row], {}, 0, work));
+      FLEUVE_TRY(Give(rows.rows[pair.row], {}, 0, work));
     }
-    if (marks_others && marked.emplace(rows.keys[row], pairs[i].number).second && semi) {
-      FLEUVE_ASSIGN(const JoinSide::Row other, others.Get(rows.keys[row], pairs[i].number));
-      if (!other.matched) {
-        FLEUVE_TRY(Give(other.bytes, {}, 0, work));
+    if (marks_others && !pair.other.matched &&
+        marked.insert(Place{rows.keys[pair.row], pair.other.chunk, pair.other.place}).second) {
+      to_mark.push_back(&pair);
+      if (semi) {
+        FLEUVE_TRY(Give(pair.other.bytes, {}, 0, work));
       }
     }
   }
-  for (const auto& [key, number] : marked) {
-    FLEUVE_TRY(others.SetMatched(key, number));
+  for (const Pair* pair : to_mark) {
+    FLEUVE_TRY(others.SetMatched(rows.keys[pair->row], pair->other.chunk, pair->other.place));
   }
   return {};
 }
 
-void StreamJoin::Store(bool of_left, const NewRows& rows, Work& work) const {
+Result<void> StreamJoin::Store(bool of_left, const NewRows& rows, Work& work) const {
   const Side& side = of_left ? left_ : right_;
   const Stopwatch watch(&work.batch.counts->all_updates_ns);
   std::optional<std::int64_t> limit;
@@ -480,9 +492,11 @@ void StreamJoin::Store(bool of_left, const NewRows& rows, Work& work) const {
     if (!of_left && expired && (matched || !side.outer)) {
       continue;
     }
-    work.side(of_left).Add(rows.keys[row], rows.rows[row], rows.times[row], matched);
+    FLEUVE_TRY(work.side(of_left).Add(rows.keys[row], rows.rows[row], side.offset_micros ? rows.times[row] : kNoTime,
+                                      matched));
     ++work.batch.counts->rows_updated;
   }
+  return {};
 }
 
 Result<void> StreamJoin::Evict(bool of_left, Work& work) const {
@@ -519,11 +533,13 @@ Result<std::shared_ptr<const plan::RowScan>> StreamJoin::Run(OperatorBatch& batc
   FLEUVE_ASSIGN(NewRows left, ReadSide(true, work));
   FLEUVE_ASSIGN(NewRows right, ReadSide(false, work));
   FLEUVE_TRY(Meet(true, left, work));
-  Store(true, left, work);
+  FLEUVE_TRY(Store(true, left, work));
   FLEUVE_TRY(Meet(false, right, work));
-  Store(false, right, work);
+  FLEUVE_TRY(Store(false, right, work));
   FLEUVE_TRY(Evict(true, work));
   FLEUVE_TRY(Evict(false, work));
+  work.left.Finish();
+  work.right.Finish();
   if (work.out.row_count() > 0) {
     out->batches.push_back(work.out.Finish());
   }
