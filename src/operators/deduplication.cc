@@ -16,9 +16,6 @@ using plan::Attribute;
 using plan::LogicalPlan;
 using plan::PlanPtr;
 
-constexpr state::SpaceId kKeys = 0;
-constexpr state::SpaceId kExpiries = 1;
-
 class Deduplication final : public StatefulOperator {
  public:
   static Result<OperatorPtr> Make(const LogicalPlan& node, const OperatorContext& context);
@@ -28,17 +25,11 @@ class Deduplication final : public StatefulOperator {
     state::SpaceSpec keys;
     keys.name = "default";
     keys.timed = timed();
+    // A key that is kept for a time has the end of it as its value.
+    keys.timed_by_value = within_;
     keys.key_schema = TypesText(keys_);
     keys.value_schema = within_ ? "struct<bigint>" : "struct<>";
-    if (!within_) {
-      return {std::move(keys)};
-    }
-    state::SpaceSpec expiries;
-    expiries.name = "expiries";
-    expiries.timed = true;
-    expiries.key_schema = keys.key_schema;
-    expiries.value_schema = "struct<>";
-    return {std::move(keys), std::move(expiries)};
+    return {std::move(keys)};
   }
   const std::vector<PlanPtr>& inputs() const override { return inputs_; }
   const std::vector<Attribute>& output() const override { return output_; }
@@ -136,7 +127,10 @@ Result<std::shared_ptr<const plan::RowScan>> Deduplication::Run(OperatorBatch& b
   auto out = std::make_shared<plan::RowScan>();
   std::int64_t duplicates = 0;
   FLEUVE_ASSIGN(auto reader, batch.Read(0));
-  std::string key;
+  state::ByteRows keys;
+  state::ByteRows values;
+  std::vector<std::size_t> places;
+  std::vector<bool> added;
   for (;;) {
     FLEUVE_ASSIGN(const auto next, reader->Next());
     if (!next) {
@@ -149,38 +143,38 @@ Result<std::shared_ptr<const plan::RowScan>> Deduplication::Run(OperatorBatch& b
     if (event_time_) {
       times = EventTimesOf(*next, *event_time_);
     }
-    std::vector<bool> stays(rows, false);
-    bool any = false;
+    keys.Clear();
+    values.Clear();
+    places.clear();
     for (std::size_t row = 0; row < rows; ++row) {
       if (!times.empty() && batch.late_micros && times[row] != kNoTime && times[row] <= *batch.late_micros) {
         ++batch.counts->rows_dropped_by_watermark;
         continue;
       }
-      key.clear();
       if (timed()) {
-        state::AppendTime(key, times[row] == kNoTime ? INT64_MAX : times[row]);
+        state::AppendTime(keys.bytes(), times[row] == kNoTime ? INT64_MAX : times[row]);
       }
-      encoder_->EncodeRow(*next, static_cast<std::int64_t>(row), &key);
-      if (store.Get(kKeys, key).data() != nullptr) {
-        ++duplicates;
-        continue;
-      }
+      encoder_->EncodeRow(*next, static_cast<std::int64_t>(row), &keys.bytes());
+      keys.EndRow();
       if (within_) {
         // A row without a time is kept for ever, as its key would be in Spark.
-        const std::int64_t expiry = times[row] == kNoTime ? INT64_MAX : times[row] + delay_micros_;
-        std::string expiry_key;
-        state::AppendTime(expiry_key, expiry);
-        store.Put(kKeys, key, expiry_key);
-        expiry_key += key;
-        store.Put(kExpiries, expiry_key, "");
-      } else {
-        store.Put(kKeys, key, "");
+        state::AppendTime(values.bytes(), times[row] == kNoTime ? INT64_MAX : times[row] + delay_micros_);
       }
-      ++batch.counts->rows_updated;
-      stays[row] = true;
-      any = true;
+      values.EndRow();
+      places.push_back(row);
     }
-    if (any) {
+    store.AddMany(0, keys, values, &added);
+    std::vector<bool> stays(rows, false);
+    std::int64_t kept = 0;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      if (added[i]) {
+        stays[places[i]] = true;
+        ++kept;
+      }
+    }
+    batch.counts->rows_updated += kept;
+    duplicates += static_cast<std::int64_t>(places.size()) - kept;
+    if (kept > 0) {
       out->batches.push_back(WithBooleans(*next, stays, output_schema_));
     }
   }
@@ -197,16 +191,11 @@ void Deduplication::Evict(std::int64_t watermark, OperatorBatch& batch, state::S
   }
   const Stopwatch watch(&batch.counts->all_removals_ns);
   state::ByteRows gone;
-  store.Range(within_ ? kExpiries : kKeys, INT64_MIN, watermark, [&](std::string_view key, std::string_view) {
+  store.Range(0, INT64_MIN, watermark, [&](std::string_view key, std::string_view) {
     gone.Add(key);
     return true;
   });
-  for (std::size_t i = 0; i < gone.size(); ++i) {
-    if (within_) {
-      store.Remove(kKeys, gone[i].substr(8));
-    }
-  }
-  store.RemoveMany(within_ ? kExpiries : kKeys, gone);
+  store.RemoveMany(0, gone);
   batch.counts->rows_removed += static_cast<std::int64_t>(gone.size());
 }
 

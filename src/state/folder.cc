@@ -30,6 +30,7 @@ std::string SchemaText(const StoreSpec& spec) {
     Json json;
     json.Set("name", space.name)
         .Set("timed", space.timed)
+        .Set("timedByValue", space.timed_by_value)
         .Set("keySchema", space.key_schema)
         .Set("valueSchema", space.value_schema)
         .Set("valueNote", space.value_note);
@@ -113,7 +114,8 @@ Result<void> CheckSchema(const StoreSpec& spec) {
       const std::string& before = stored[i][key ? "keySchema" : "valueSchema"].AsString();
       const std::string& now = key ? space.key_schema : space.value_schema;
       if (before != now ||
-          (key && (stored[i]["name"].AsString() != space.name || stored[i]["timed"].AsBool() != space.timed))) {
+          (key && (stored[i]["name"].AsString() != space.name || stored[i]["timed"].AsBool() != space.timed ||
+                   stored[i]["timedByValue"].AsBool() != space.timed_by_value))) {
         return NotCompatible(key, before, now, spec);
       }
       if (!key && stored[i]["valueNote"].AsString() != space.value_note) {

@@ -23,7 +23,9 @@ class HashStore final : public Store {
  public:
   explicit HashStore(StoreSpec spec) : spec_(std::move(spec)) {
     for (const SpaceSpec& space : spec_.spaces) {
-      tables_.push_back(std::make_unique<RowTable>(space.timed));
+      tables_.push_back(std::make_unique<RowTable>(space.timed            ? Timing::kKey
+                                                   : space.timed_by_value ? Timing::kValue
+                                                                          : Timing::kNone));
     }
   }
 
@@ -36,13 +38,17 @@ class HashStore final : public Store {
   void GetMany(SpaceId space, const ByteRows& keys, std::vector<std::string_view>* values) const override {
     values->clear();
     values->reserve(keys.size());
+    RowTable::Ahead ahead(*tables_[space], keys);
     for (std::size_t i = 0; i < keys.size(); ++i) {
+      ahead.Step(i);
       values->push_back(tables_[space]->Find(keys[i]));
     }
   }
   std::string_view Get(SpaceId space, std::string_view key) const override { return tables_[space]->Find(key); }
   void PutMany(SpaceId space, const ByteRows& keys, const ByteRows& values) override {
+    RowTable::Ahead ahead(*tables_[space], keys);
     for (std::size_t i = 0; i < keys.size(); ++i) {
+      ahead.Step(i);
       Put(space, keys[i], values[i]);
     }
   }
@@ -53,7 +59,9 @@ class HashStore final : public Store {
   }
   void AddMany(SpaceId space, const ByteRows& keys, const ByteRows& values, std::vector<bool>* added) override {
     added->assign(keys.size(), false);
+    RowTable::Ahead ahead(*tables_[space], keys);
     for (std::size_t i = 0; i < keys.size(); ++i) {
+      ahead.Step(i);
       if (tables_[space]->Add(keys[i], values[i])) {
         (*added)[i] = true;
         AppendPut(changes_, space, keys[i], values[i]);
@@ -62,7 +70,9 @@ class HashStore final : public Store {
     }
   }
   void RemoveMany(SpaceId space, const ByteRows& keys) override {
+    RowTable::Ahead ahead(*tables_[space], keys);
     for (std::size_t i = 0; i < keys.size(); ++i) {
+      ahead.Step(i);
       Remove(space, keys[i]);
     }
   }

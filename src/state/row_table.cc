@@ -52,10 +52,30 @@ struct RowTable::Record {
   const char* bytes() const { return reinterpret_cast<const char*>(this + 1); }
   std::string_view key() const { return {bytes(), key_size}; }
   std::string_view value() const { return {bytes() + key_size, value_size}; }
-  std::int64_t time() const { return TimeOf(key()); }
 };
 
 RowTable::~RowTable() { Clear(); }
+
+std::int64_t RowTable::TimeOfRecord(const Record* record) const {
+  return TimeOf(timing_ == Timing::kKey ? record->key() : record->value());
+}
+
+void RowTable::Ahead::Slots(std::size_t i) {
+  const std::uint64_t hash = HashBytes(keys_[i]);
+  hashes_[i % kSteps] = hash;
+  if (!table_.slots_.empty()) {
+    __builtin_prefetch(&table_.slots_[table_.Home(hash)]);
+  }
+}
+
+void RowTable::Ahead::Records(std::size_t i) {
+  if (!table_.slots_.empty()) {
+    const Slot& slot = table_.slots_[table_.Home(hashes_[i % kSteps])];
+    if (slot.record != nullptr) {
+      __builtin_prefetch(slot.record);
+    }
+  }
+}
 
 void RowTable::Clear() {
   for (Slot& slot : slots_) {
@@ -63,6 +83,7 @@ void RowTable::Clear() {
   }
   slots_.clear();
   buckets_.clear();
+  last_bucket_ = nullptr;
   count_ = 0;
   payload_bytes_ = 0;
   record_bytes_ = 0;
@@ -116,7 +137,7 @@ void RowTable::Insert(std::size_t at, std::uint64_t hash, std::string_view key, 
   ++count_;
   payload_bytes_ += static_cast<std::int64_t>(key.size() + value.size());
   record_bytes_ += static_cast<std::int64_t>(size);
-  if (timed_) {
+  if (timed()) {
     Index(record);
   }
 }
@@ -133,10 +154,12 @@ bool RowTable::Put(std::string_view key, std::string_view value) {
     Insert(at, hash, key, value);
     return true;
   }
-  if (value.size() > record->value_room) {
-    if (timed_) {
-      Unindex(record);
-    }
+  const bool grows = value.size() > record->value_room;
+  const bool moves = timing_ == Timing::kValue ? TimeOf(value) != TimeOfRecord(record) : false;
+  if (timed() && (grows || moves)) {
+    Unindex(record);
+  }
+  if (grows) {
     // Values that grow (lists, sets) get room to grow further.
     const std::size_t room = (value.size() + value.size() / 2 + 7) / 8 * 8;
     auto* larger = static_cast<Record*>(std::realloc(record, sizeof(Record) + key.size() + room));
@@ -146,13 +169,13 @@ bool RowTable::Put(std::string_view key, std::string_view value) {
     record_bytes_ += static_cast<std::int64_t>(room) - larger->value_room;
     larger->value_room = static_cast<std::uint32_t>(room);
     slots_[at].record = record = larger;
-    if (timed_) {
-      Index(record);
-    }
   }
   payload_bytes_ += static_cast<std::int64_t>(value.size()) - record->value_size;
   std::memcpy(record->bytes() + record->key_size, value.data(), value.size());
   record->value_size = static_cast<std::uint32_t>(value.size());
+  if (timed() && (grows || moves)) {
+    Index(record);
+  }
   return false;
 }
 
@@ -178,7 +201,7 @@ bool RowTable::Remove(std::string_view key) {
   if (record == nullptr) {
     return false;
   }
-  if (timed_) {
+  if (timed()) {
     Unindex(record);
   }
   --count_;
@@ -206,19 +229,29 @@ bool RowTable::Remove(std::string_view key) {
 }
 
 void RowTable::Index(Record* record) {
-  std::vector<Record*>& bucket = buckets_[BucketOf(record->time())];
+  const std::int64_t time = BucketOf(TimeOfRecord(record));
+  if (last_bucket_ == nullptr || last_bucket_time_ != time) {
+    last_bucket_ = &buckets_[time];
+    last_bucket_time_ = time;
+  }
+  std::vector<Record*>& bucket = *last_bucket_;
   record->place = static_cast<std::uint32_t>(bucket.size());
   bucket.push_back(record);
 }
 
 void RowTable::Unindex(Record* record) {
-  const auto found = buckets_.find(BucketOf(record->time()));
-  std::vector<Record*>& bucket = found->second;
+  const std::int64_t time = BucketOf(TimeOfRecord(record));
+  if (last_bucket_ == nullptr || last_bucket_time_ != time) {
+    last_bucket_ = &buckets_.find(time)->second;
+    last_bucket_time_ = time;
+  }
+  std::vector<Record*>& bucket = *last_bucket_;
   bucket.back()->place = record->place;
   bucket[record->place] = bucket.back();
   bucket.pop_back();
   if (bucket.empty()) {
-    buckets_.erase(found);
+    buckets_.erase(time);
+    last_bucket_ = nullptr;
   }
 }
 
@@ -235,7 +268,7 @@ void RowTable::Range(std::int64_t from, std::int64_t to, const Visit& visit) con
   for (auto at = buckets_.lower_bound(BucketOf(from)); at != buckets_.end() && at->first <= BucketOf(to); ++at) {
     sorted.clear();
     for (const Record* record : at->second) {
-      const std::int64_t time = record->time();
+      const std::int64_t time = TimeOfRecord(record);
       if (time >= from && time <= to) {
         sorted.emplace_back(time, record);
       }
@@ -255,9 +288,9 @@ std::int64_t RowTable::memory_bytes() const {
   constexpr std::int64_t kPerBucket = 96;
   return record_bytes_ + static_cast<std::int64_t>(count_) * kPerRecord +
          static_cast<std::int64_t>(slots_.size() * sizeof(Slot)) +
-         (timed_ ? static_cast<std::int64_t>(buckets_.size()) * kPerBucket +
-                       static_cast<std::int64_t>(count_ * sizeof(Record*))
-                 : 0);
+         (timed() ? static_cast<std::int64_t>(buckets_.size()) * kPerBucket +
+                        static_cast<std::int64_t>(count_ * sizeof(Record*))
+                  : 0);
 }
 
 }  // namespace fleuve::state

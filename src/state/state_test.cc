@@ -51,7 +51,7 @@ void Finish(Store& store, storage::ObjectStore& objects, const std::string& atte
 
 TEST(RowTableTest, HoldsWhatAMapHolds) {
   std::mt19937_64 random(1);
-  RowTable table(true);
+  RowTable table(Timing::kKey);
   Rows expected;
   for (int step = 0; step < 200000; ++step) {
     const std::string key =
@@ -86,6 +86,34 @@ TEST(RowTableTest, HoldsWhatAMapHolds) {
     return true;
   });
   std::erase_if(expected, [](const auto& row) { return TimeOf(row.first) < -3000000 || TimeOf(row.first) > 9000000; });
+  EXPECT_EQ(ranged, expected);
+}
+
+TEST(RowTableTest, IndexesTheTimesOfValues) {
+  std::mt19937_64 random(3);
+  RowTable table(Timing::kValue);
+  Rows expected;
+  for (int step = 0; step < 50000; ++step) {
+    const std::string key = "k" + std::to_string(random() % 500);
+    if (random() % 4 == 0) {
+      ASSERT_EQ(table.Remove(key), expected.erase(key) == 1);
+    } else {
+      const std::string value =
+          Timed(static_cast<std::int64_t>(random() % 90) * 300000, std::string(random() % 30, 'v'));
+      table.Put(key, value);
+      expected[key] = value;
+    }
+  }
+  Rows ranged;
+  std::int64_t last = INT64_MIN;
+  table.Range(5000000, 20000000, [&](std::string_view key, std::string_view value) {
+    EXPECT_LE(last, TimeOf(value));
+    last = TimeOf(value);
+    ranged[std::string(key)] = std::string(value);
+    return true;
+  });
+  std::erase_if(expected,
+                [](const auto& row) { return TimeOf(row.second) < 5000000 || TimeOf(row.second) > 20000000; });
   EXPECT_EQ(ranged, expected);
 }
 

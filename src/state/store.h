@@ -45,6 +45,8 @@ struct SpaceSpec {
   std::string key_schema;
   std::string value_schema;
   std::string value_note;
+  /// True: as `timed`, but the eight bytes stand in front of every value. Not together with `timed`.
+  bool timed_by_value = false;
 };
 
 /// What a store is made for.
