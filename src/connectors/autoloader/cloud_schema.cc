@@ -682,35 +682,26 @@ Result<std::vector<ListedFile>> CloudRelation::CheckParquet(const std::vector<Li
         }
       }
     }
-    if (!rescued_column_.empty()) {
-      for (const StructField& field : schema->fields()) {
-        const auto at = types::FieldIndex(all_, field.name);
-        const bool unreadable =
-            at && types::FieldIndex(data_, field.name) && !ParquetReads(field.type, all_.fields()[*at].type);
-        std::vector<std::string> inside;
-        if (at && !unreadable) {
-          AddNewFields(DataType::Struct({all_.fields()[*at]}), DataType::Struct({field}), &inside);
-        }
-        if (!at || unreadable || !inside.empty()) {
-          own.push_back(field);
-        }
+    for (const StructField& field : schema->fields()) {
+      const auto at = types::FieldIndex(all_, field.name);
+      const bool unreadable =
+          at && types::FieldIndex(data_, field.name) && !ParquetReads(field.type, all_.fields()[*at].type);
+      std::vector<std::string> inside;
+      if (at && !unreadable) {
+        AddNewFields(DataType::Struct({all_.fields()[*at]}), DataType::Struct({field}), &inside);
+      }
+      // Without a rescued column, what the schema lacks is left out; a value of another type is NULL all the same.
+      if (unreadable || (!rescued_column_.empty() && (!at || !inside.empty()))) {
+        own.push_back(field);
       }
     }
     if (own.empty()) {
-      for (const StructField& field : data_.fields()) {
-        const auto at = types::FieldIndex(*schema, field.name);
-        if (at && !ParquetReads(schema->fields()[*at].type, field.type)) {
-          return Error::Unsupported("reading column " + field.name + " of type " + schema->fields()[*at].type.Sql() +
-                                    " as " + field.type.Sql() + " from the Parquet file " +
-                                    storage::ToFileUri(file.path) + " without a rescued data column");
-        }
-      }
       kept.push_back(file);
     } else if (rescued != nullptr) {
       rescued->push_back({file, std::move(own)});
     } else {
-      return Error::Unsupported("rescuing columns of Parquet files (" + own.front().name + " in " +
-                                storage::ToFileUri(file.path) + ") in a batch read");
+      return Error::Unsupported("reading columns of Parquet files that do not fit the schema (" + own.front().name +
+                                " in " + storage::ToFileUri(file.path) + ") in a batch read");
     }
   }
   if (!found.empty() && cloud_.evolution != Evolution::kNone && cloud_.evolution != Evolution::kRescue) {
