@@ -33,10 +33,10 @@ ListPtr ListOf(const PartitionOffsets& offsets) {
 std::int64_t NowMs() { return Clock::System()->MonotonicNanos() / 1000000; }
 
 Error NotThere(const std::string& topic) {
+  LogWarn("kafka: the topic " + topic + " does not exist");
   return Error(ErrorKind::kNotFound, "",
                "org.apache.kafka.common.errors.UnknownTopicOrPartitionException: This server does not host this "
-               "topic-partition. (topic " +
-                   topic + ")");
+               "topic-partition.");
 }
 
 std::string NamesOf(const PartitionOffsets& offsets) {
