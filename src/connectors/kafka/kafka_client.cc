@@ -16,6 +16,8 @@ namespace {
 constexpr int kSliceMs = 100;
 /// Records of one partition that are held while others are waited for.
 constexpr std::size_t kHeldRecords = 20000;
+/// What a read keeps in memory.
+constexpr std::int64_t kHeldBytes = std::int64_t{256} << 20;
 
 struct ListDeleter {
   void operator()(rd_kafka_topic_partition_list_t* list) const { rd_kafka_topic_partition_list_destroy(list); }
@@ -426,10 +428,11 @@ Result<std::vector<columnar::RecordBatch>> Consumer::Read(const std::vector<Offs
   if (!stands) {
     FLEUVE_TRY(Assign(starts));
   }
+  const auto spill = std::make_shared<Spill>(kHeldBytes);
   std::map<TopicPartition, RowBuilder> builders;
   std::map<TopicPartition, OffsetRange> open;
   for (const OffsetRange& range : wanted) {
-    builders.emplace(range.partition, RowBuilder(schema, options_.include_headers));
+    builders.emplace(range.partition, RowBuilder(schema, options_.include_headers, spill));
     open[range.partition] = range;
   }
   std::int64_t last_progress = NowMs();

@@ -105,10 +105,24 @@ Error BrokerError(rd_kafka_resp_err_t code, const std::string& what);
 /// key, value, topic, partition, offset, timestamp, timestampType[, headers].
 types::Schema RecordSchema(bool include_headers);
 
+/// Takes the bytes of a large read out of the process's memory: they lie in a nameless file that is mapped, whose pages
+/// the system writes out and forgets as it needs. Threads: one at a time.
+class Spill {
+ public:
+  /// \param limit_bytes  so much of a read stays where it is.
+  explicit Spill(std::int64_t limit_bytes) : limit_bytes_(limit_bytes) {}
+  /// A mapped copy of the bytes; null: they stay where they are (the read is small, or there is no room on the disk).
+  std::shared_ptr<const std::uint8_t> Store(const std::vector<std::uint8_t>& bytes);
+
+ private:
+  const std::int64_t limit_bytes_;
+  std::int64_t seen_bytes_ = 0;
+};
+
 /// Collects records into Arrow batches. Threads: one at a time.
 class RowBuilder {
  public:
-  RowBuilder(std::shared_ptr<const types::Schema> schema, bool include_headers);
+  RowBuilder(std::shared_ptr<const types::Schema> schema, bool include_headers, std::shared_ptr<Spill> spill);
   ~RowBuilder();
   RowBuilder(RowBuilder&&) noexcept;
   RowBuilder& operator=(RowBuilder&&) noexcept;
@@ -123,6 +137,7 @@ class RowBuilder {
 
   std::shared_ptr<const types::Schema> schema_;
   bool include_headers_;
+  std::shared_ptr<Spill> spill_;
   std::unique_ptr<Columns> columns_;
   std::vector<columnar::RecordBatch> done_;
   std::int64_t rows_ = 0;

@@ -1,5 +1,9 @@
 // Records as Arrow batches.
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -22,7 +26,15 @@ struct Column {
   std::vector<std::int32_t> offsets;
   std::int64_t length = 0;
   std::int64_t nulls = 0;
+  /// Stands for `data` where that was moved out of memory.
+  std::shared_ptr<const std::uint8_t> mapped;
 
+  void MoveOut(Spill& spill) {
+    mapped = spill.Store(data);
+    if (mapped) {
+      data = {};
+    }
+  }
   void PutValid(bool valid) {
     if (length % 8 == 0) {
       validity.push_back(0);
@@ -98,7 +110,9 @@ ArrowArray MakeArray(std::shared_ptr<Column> column, Shape shape, std::vector<Ar
     owned->buffers.push_back(column->offsets.data());
   }
   if (shape == Shape::kBytes || shape == Shape::kFixed) {
-    owned->buffers.push_back(column->data.empty() ? static_cast<const void*>(&kNothing) : column->data.data());
+    owned->buffers.push_back(column->mapped         ? static_cast<const void*>(column->mapped.get())
+                             : column->data.empty() ? static_cast<const void*>(&kNothing)
+                                                    : column->data.data());
   }
   ArrowArray array{};
   array.length = column->length;
@@ -145,8 +159,40 @@ struct RowBuilder::Columns {
   std::shared_ptr<Column> header_value = std::make_shared<Column>();
 };
 
-RowBuilder::RowBuilder(std::shared_ptr<const types::Schema> schema, bool include_headers)
-    : schema_(std::move(schema)), include_headers_(include_headers), columns_(std::make_unique<Columns>()) {}
+std::shared_ptr<const std::uint8_t> Spill::Store(const std::vector<std::uint8_t>& bytes) {
+  const auto size = static_cast<std::int64_t>(bytes.size());
+  seen_bytes_ += size;
+  // Small buffers are not worth a mapping of their own.
+  if (seen_bytes_ <= limit_bytes_ || size < 65536) {
+    return nullptr;
+  }
+  const char* base = std::getenv("TMPDIR");
+  std::string name = std::string(base == nullptr || *base == '\0' ? "/tmp" : base) + "/fleuve-kafka-XXXXXX";
+  const int file = ::mkstemp(name.data());
+  if (file < 0) {
+    return nullptr;
+  }
+  ::unlink(name.c_str());
+  void* place = MAP_FAILED;
+  // Room is taken first: a write into a hole of a full disk would end the process.
+  if (::posix_fallocate(file, 0, size) == 0) {
+    place = ::mmap(nullptr, bytes.size(), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  }
+  ::close(file);
+  if (place == MAP_FAILED) {
+    return nullptr;
+  }
+  std::memcpy(place, bytes.data(), bytes.size());
+  return std::shared_ptr<const std::uint8_t>(
+      static_cast<const std::uint8_t*>(place),
+      [length = bytes.size()](const std::uint8_t* at) { ::munmap(const_cast<std::uint8_t*>(at), length); });
+}
+
+RowBuilder::RowBuilder(std::shared_ptr<const types::Schema> schema, bool include_headers, std::shared_ptr<Spill> spill)
+    : schema_(std::move(schema)),
+      include_headers_(include_headers),
+      spill_(std::move(spill)),
+      columns_(std::make_unique<Columns>()) {}
 RowBuilder::~RowBuilder() = default;
 RowBuilder::RowBuilder(RowBuilder&&) noexcept = default;
 RowBuilder& RowBuilder::operator=(RowBuilder&&) noexcept = default;
@@ -196,6 +242,9 @@ void RowBuilder::Close() {
   Columns& from = *columns_;
   if (from.key->length == 0) {
     return;
+  }
+  for (Column* column : {from.key.get(), from.value.get(), from.header_value.get()}) {
+    column->MoveOut(*spill_);
   }
   auto rows = std::make_shared<Column>();
   rows->length = from.key->length;

@@ -175,6 +175,16 @@ TEST(KafkaSettings, JavaNamesAreMappedAndUnknownOnesRefused) {
   EXPECT_NE(condition({{"fetch.min.bytes", "many"}}), "");
 }
 
+TEST(KafkaSpill, LargeReadsLeaveTheMemory) {
+  Spill spill(100000);
+  const std::vector<std::uint8_t> bytes(80000, 7);
+  EXPECT_EQ(spill.Store(bytes), nullptr);
+  const auto mapped = spill.Store(bytes);
+  ASSERT_NE(mapped, nullptr);
+  EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), mapped.get()));
+  EXPECT_EQ(spill.Store({1, 2, 3}), nullptr);
+}
+
 TEST_F(KafkaTest, WhatIsWrittenIsRead) {
   Topic("t", 2);
   const Value headers(Value::List{Value(Value::List{Value("h"), Value("x")}), Value(Value::List{Value("h"), Value()})});
