@@ -6,10 +6,11 @@
 #include <deque>
 #include <thread>
 
+#include "engine/duckdb_pch.h"  // first: it has the Arrow interface that the rooms share
+
 #include "columnar/ipc.h"
 #include "engine/arrow_rows_internal.h"
 #include "engine/carriers_internal.h"
-#include "engine/duckdb_pch.h"
 #include "engine/files/file_functions_internal.h"
 #include "engine/instance_internal.h"
 #include "engine/raise_internal.h"
