@@ -41,6 +41,11 @@ ExprPtr Guarded(const std::vector<ExprPtr>& operands, std::size_t first, bool is
   return MakeCase({Open(head, is_and), both, BooleanLiteral(!is_and)}, true, DataType::Boolean());
 }
 
+bool HoldsAggregateOrSubquery(const ExprPtr& expr) {
+  return AnyExpr(
+      expr, [](const Expr& node) { return node.kind == ExprKind::kAggregate || node.kind == ExprKind::kSubquery; });
+}
+
 ExprPtr GuardExpr(const ExprPtr& expr);
 
 /// Operands of a chain, themselves guarded.
@@ -313,7 +318,48 @@ PlanPtr FoldLiterals(const PlanPtr& plan) {
   });
 }
 
-PlanPtr AddGuards(const PlanPtr& plan) {
+namespace {
+
+/// `expr` only for the rows that pass the filter below it: what the engine moves below that filter keeps its guard.
+ExprPtr OnlyWhere(const ExprPtr& condition, const ExprPtr& expr) {
+  if (!expr->can_fail || HoldsAggregateOrSubquery(expr)) {
+    return expr;
+  }
+  return WithDisplay(MakeCase({condition, expr}, false, expr->type), expr->display);
+}
+
+PlanPtr GuardAboveFilters(const PlanPtr& plan, bool below_filter) {
+  const bool below = below_filter || plan->kind == PlanKind::kFilter || plan->kind == PlanKind::kJoin;
+  PlanPtr made = plan;
+  for (std::size_t i = 0; i < plan->children.size(); ++i) {
+    PlanPtr child = GuardAboveFilters(plan->children[i], below);
+    if (child != plan->children[i]) {
+      auto copy = std::make_shared<LogicalPlan>(*made);
+      copy->children[i] = std::move(child);
+      made = std::move(copy);
+    }
+  }
+  const bool computes = plan->kind == PlanKind::kProject || plan->kind == PlanKind::kAggregate;
+  if (!below_filter || !computes || made->children.front()->kind != PlanKind::kFilter) {
+    return made;
+  }
+  const ExprPtr condition = made->children.front()->condition;
+  const std::vector<ExprPtr>& exprs = plan->kind == PlanKind::kProject ? made->exprs : made->grouping;
+  const bool fallible = std::any_of(exprs.begin(), exprs.end(), [](const ExprPtr& expr) { return expr->can_fail; });
+  if (!fallible || !condition->deterministic || HoldsAggregateOrSubquery(condition)) {
+    return made;
+  }
+  auto copy = std::make_shared<LogicalPlan>(*made);
+  for (ExprPtr& expr : plan->kind == PlanKind::kProject ? copy->exprs : copy->grouping) {
+    expr = OnlyWhere(condition, expr);
+  }
+  return copy;
+}
+
+}  // namespace
+
+PlanPtr AddGuards(const PlanPtr& unguarded) {
+  const PlanPtr plan = GuardAboveFilters(unguarded, false);
   return RewritePlan(plan, [](const PlanPtr& node) -> PlanPtr {
     const ExprPtr condition = node->condition;
     return MapExpressions(node, [&condition](const ExprPtr& expr) -> ExprPtr {

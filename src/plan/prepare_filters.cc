@@ -167,6 +167,37 @@ Result<PlanPtr> PlanTable(const PlanPtr& plan, const Conditions& conditions) {
   return MakeProject(std::move(leaf), std::move(exprs), plan->output);
 }
 
+/// Moves what can fail and concerns one side only out of a join's condition to the filters of that side, behind those
+/// that are there: the engine would move it too, but not behind them. Gives the condition that is left.
+ExprPtr TakeFallible(const LogicalPlan& join, const Ids& left_ids, const Ids& right_ids, Conditions* left,
+                     Conditions* right) {
+  if (join.condition == nullptr || !join.condition->can_fail || join.lateral) {
+    return join.condition;
+  }
+  const JoinType type = join.join_type;
+  const bool inner = type == JoinType::kInner || type == JoinType::kCross || type == JoinType::kLeftSemi;
+  const bool left_ok = inner || type == JoinType::kRight;
+  const bool right_ok = inner || type == JoinType::kLeft || type == JoinType::kLeftAnti;
+  Conditions kept;
+  bool moved = false;
+  for (const ExprPtr& condition : Flatten(join.condition, "and")) {
+    const bool movable = condition->can_fail && condition->deterministic && !HoldsSubquery(condition);
+    if (movable && left_ok && OnlyOver(condition, left_ids)) {
+      left->push_back(condition);
+      moved = true;
+    } else if (movable && right_ok && OnlyOver(condition, right_ids)) {
+      right->push_back(condition);
+      moved = true;
+    } else {
+      kept.push_back(condition);
+    }
+  }
+  if (!moved) {
+    return join.condition;
+  }
+  return kept.empty() ? MakeLiteral(types::Value(true), types::DataType::Boolean()) : Balanced(kept, "and");
+}
+
 /// `conditions` hold above `plan`; gives a plan in which they are applied as low as Spark would, in the same order.
 Result<PlanPtr> Push(const PlanPtr& plan, Conditions conditions) {
   switch (plan->kind) {
@@ -240,9 +271,16 @@ Result<PlanPtr> Push(const PlanPtr& plan, Conditions conditions) {
           above.push_back(std::move(condition));
         }
       }
+      const ExprPtr kept = TakeFallible(*plan, left_ids, right_ids, &left, &right);
       FLEUVE_ASSIGN(PlanPtr left_child, Push(plan->children[0], std::move(left)));
       FLEUVE_ASSIGN(PlanPtr right_child, Push(plan->children[1], std::move(right)));
-      return FilterBy(WithChild(plan, {std::move(left_child), std::move(right_child)}), above);
+      PlanPtr made = WithChild(plan, {std::move(left_child), std::move(right_child)});
+      if (kept != plan->condition) {
+        auto copy = std::make_shared<LogicalPlan>(*made);
+        copy->condition = kept;
+        made = std::move(copy);
+      }
+      return FilterBy(made, above);
     }
     case PlanKind::kUnion: {
       Conditions above;

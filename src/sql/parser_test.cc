@@ -136,7 +136,8 @@ TEST(Expressions, PrecedenceAndShapes) {
   EXPECT_EQ(Shape(Expression("a = b IS NULL")), "isNull(==(a b))");
   EXPECT_EQ(Shape(Expression("a NOT BETWEEN 1 AND 2 + 3")), "not(between(a 1 +(2 3)))");
   EXPECT_EQ(Shape(Expression("x IS NOT DISTINCT FROM y")), "<=>(x y)");
-  EXPECT_EQ(Shape(Expression("a LIKE ANY ('x', 'y')")), "or(like(a 'x') like(a 'y'))");
+  EXPECT_EQ(Shape(Expression("a LIKE ANY ('x', 'y')")), "likeany(a 'x' 'y')");
+  EXPECT_EQ(Shape(Expression("a NOT LIKE ALL ('x', b)")), "and(not(like(a 'x')) not(like(a b)))");
   EXPECT_EQ(Shape(Expression("CASE x WHEN 1 THEN 'a' ELSE 'b' END")), "when(==(x 1) 'a' 'b')");
   EXPECT_EQ(Shape(Expression("s.arr[0].f::decimal(10, 2)")), "cast(s.arr[0]['f'] DECIMAL(10,2))");
   EXPECT_EQ(Shape(Expression("transform(a, (x, i) -> x.f + i + y)")), "transform(a lambda(+(+($x.f $i) y)))");

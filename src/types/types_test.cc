@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "types/data_type.h"
+#include "types/metadata_order.h"
 #include "types/time_zone.h"
 #include "types/value.h"
 
@@ -68,6 +69,14 @@ TEST(TimeZoneTest, GapsAndOverlapsAsInJava) {
             *ParseTimestamp("2024-11-03 01:30:00-04:00", "UTC"));
   EXPECT_FALSE(TimeZone::Find("Mars/Phobos").ok());
   EXPECT_EQ((*TimeZone::Find("-8"))->OffsetSecondsAtUtc(0), -28800);
+}
+
+TEST(MetadataOrderTest, KeysStandAsInScalasMaps) {
+  const auto shown = [](const char* text) { return InMetadataOrder(*Json::Parse(text)).Dump(); };
+  EXPECT_EQ(shown(R"({"comment":"why","n":1,"list":[1,2],"f":1.5})"),
+            R"({"f":1.5,"comment":"why","list":[1,2],"n":1})");
+  EXPECT_EQ(shown(R"({"b":{"comment":"x","f":2},"a":1})"), R"({"a":1,"b":{"f":2,"comment":"x"}})");
+  EXPECT_EQ(shown("{}"), "{}");
 }
 
 }  // namespace
