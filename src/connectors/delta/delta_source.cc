@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "base/bytes.h"
 #include "connectors/delta/delta_source_internal.h"
@@ -7,6 +9,10 @@
 namespace fleuve::connectors::delta {
 
 namespace {
+
+/// How long a query waits for the version it starts at when that is the next one: 1 s in all.
+constexpr int kNextVersionLooks = 100;
+constexpr std::chrono::milliseconds kNextVersionPause(10);
 
 /// Commits that the backlog of one progress record may read for the first time.
 constexpr std::int64_t kBacklogCommits = 10000;
@@ -117,6 +123,16 @@ Result<DeltaSource::Start> DeltaSource::ResolveStart(std::int64_t latest) {
     FLEUVE_ASSIGN(const std::int64_t earliest, log_->EarliestVersion(/*recreatable=*/false));
     if (wanted > latest && AcceptsLaterStart(context_.config)) {
       return Start{wanted, false};
+    }
+    // A program that starts a query and then makes the commit it begins at is right wherever starting takes longer than
+    // a commit; here it takes less, so the next version is given a moment to come.
+    for (int i = 0; i < kNextVersionLooks && wanted == latest + 1; ++i) {
+      if (context_.token != nullptr && context_.token->cancelled()) {
+        return Error::Cancelled();
+      }
+      std::this_thread::sleep_for(kNextVersionPause);
+      FLEUVE_ASSIGN(const auto snapshot, Latest());
+      latest = snapshot->version();
     }
     if (wanted < earliest || wanted > latest) {
       return Error(ErrorKind::kNotFound, "DELTA_VERSION_NOT_FOUND",
