@@ -225,8 +225,8 @@ void Take(ExternalState& state, duckdb::ExecutionContext& context, duckdb::DataC
     held.first = state.rows_taken;
     held.count = static_cast<std::int64_t>(count);
     if (data.passed > 0) {
-      duckdb::vector<duckdb::LogicalType> types(in.GetTypes().begin(),
-                                                in.GetTypes().begin() + static_cast<std::ptrdiff_t>(data.passed));
+      auto types = in.GetTypes();
+      types.resize(data.passed);
       held.chunk = duckdb::make_uniq<duckdb::DataChunk>();
       held.chunk->Initialize(duckdb::Allocator::Get(context.client), types, count);
       duckdb::DataChunk passing;

@@ -270,8 +270,8 @@ class Runtime final : public plan::ExternalRuntime {
         arguments.emplace_back(argument);
       }
       Json::Array names;
-      for (const std::string& name : call.argument_names) {
-        names.emplace_back(name);
+      for (std::size_t i = 0; i < call.arguments.size(); i++) {
+        names.emplace_back(i < call.argument_names.size() ? call.argument_names[i] : std::string());
       }
       Json::Object entry;
       entry.emplace_back("functions", std::move(functions));

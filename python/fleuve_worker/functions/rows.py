@@ -18,7 +18,7 @@ def map_rows(job):
         return
     import pandas
 
-    pandas_values = values.Pandas(job, frames_for_structs=True)
+    pandas_values = values.Pandas(job)
     names = job.input.names
     frames = (pandas_values.frame(batch, names, job.input_types) for batch in job.batches())
     for frame in scalar.checked_iterator(call.function(frames), "pandas.DataFrame"):

@@ -343,17 +343,12 @@ class Pandas:
         import pandas
 
         parts = [
-            self.series(column, data_type).rename(name) if not self._is_frame(data_type) else self.series(column, data_type)
+            self.series(column, data_type).rename(name)
             for column, name, data_type in zip(batch.columns, names, data_types)
         ]
         if not parts:
             return pandas.DataFrame(index=range(batch.num_rows))
         return pandas.concat(parts, axis=1)
-
-    def _is_frame(self, data_type):
-        from pyspark.sql import types
-
-        return self.frames_for_structs and isinstance(data_type, types.StructType)
 
     def array(self, series, data_type, arrow_type, cast=True):
         """An Arrow array of a Series of results."""
