@@ -9,6 +9,7 @@
 #include "delta/checkpoint_internal.h"
 #include "delta/json_checksum_internal.h"
 #include "delta/skipping.h"
+#include "delta/snapshot_build.h"
 #include "delta/table_source.h"
 
 namespace fleuve::delta {
@@ -400,15 +401,21 @@ Result<void> WriteCheckpoint(const Snapshot& snapshot, const LogContext& context
   const CheckpointRows rows(snapshot);
   const std::string folder = LogFolder(snapshot.location().path);
   const std::string version = VersionName(snapshot.version());
-  const std::vector<AddFile> files = snapshot.AllFiles();
+  // Files are taken one by one: all of them at once would take more memory than the snapshot itself.
+  FileSet::Cursor files(*snapshot.state().files);
+  const auto next_file = [&files] {
+    AddFile file;
+    files.Next(&file);
+    return file;
+  };
   const std::vector<RemoveFile> tombstones = snapshot.Tombstones();
   const std::vector<SetTransaction> transactions = snapshot.Transactions();
   const std::vector<DomainMetadata> domains = snapshot.Domains();
   const std::string* policy = snapshot.Property("delta.checkpointPolicy");
   const bool v2 = policy != nullptr && EqualsIgnoreAsciiCase(*policy, "v2");
-  const auto adds = static_cast<std::int64_t>(files.size());
+  const std::int64_t adds = snapshot.file_count();
 
-  const std::size_t file_actions = files.size() + tombstones.size();
+  const std::size_t file_actions = static_cast<std::size_t>(adds) + tombstones.size();
   const auto part_rows = static_cast<std::size_t>(std::max<std::int64_t>(0, context.checkpoint_part_rows->load()));
   const std::size_t parts = part_rows == 0 ? 1 : std::max<std::size_t>(1, (file_actions + part_rows - 1) / part_rows);
 
@@ -435,7 +442,7 @@ Result<void> WriteCheckpoint(const Snapshot& snapshot, const LogContext& context
       } else if ((i -= domains.size()) < tombstones.size()) {
         (*row)[2] = CheckpointRows::RemoveRow(tombstones[i]);
       } else {
-        (*row)[1] = rows.AddRow(files[i - tombstones.size()]);
+        (*row)[1] = rows.AddRow(next_file());
       }
       return true;
     };
@@ -468,7 +475,7 @@ Result<void> WriteCheckpoint(const Snapshot& snapshot, const LogContext& context
     if (i < tombstones.size()) {
       (*row)[1] = CheckpointRows::RemoveRow(tombstones[i]);
     } else {
-      (*row)[0] = rows.AddRow(files[i - tombstones.size()]);
+      (*row)[0] = rows.AddRow(next_file());
     }
     return true;
   };
@@ -508,7 +515,7 @@ Result<void> WriteCheckpoint(const Snapshot& snapshot, const LogContext& context
   for (const char c : top) {
     actions += c == '\n' ? 1 : 0;
   }
-  Json last = LastCheckpoint(snapshot.version(), actions + static_cast<std::int64_t>(files.size() + tombstones.size()),
+  Json last = LastCheckpoint(snapshot.version(), actions + static_cast<std::int64_t>(file_actions),
                              static_cast<std::int64_t>(top.size()) + sidecar_bytes, adds);
   Json v2_part(Json::Object{});
   v2_part.Set("path", Json(name));

@@ -231,6 +231,19 @@ void FileSet::ForEach(const std::function<void(const AddFile&)>& visit, bool sta
   }
 }
 
+bool FileSet::Cursor::Next(AddFile* file) {
+  for (; part_ < set_.parts_.size(); ++part_, row_ = 0) {
+    const Part& part = set_.parts_[part_];
+    for (; row_ < part.segment->size(); ++row_) {
+      if (part.Active(row_)) {
+        *file = part.segment->Get(row_++, true);
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
 std::optional<AddFile> FileSet::Find(std::string_view path) const {
   std::optional<AddFile> file;
   for (const Part& part : parts_) {

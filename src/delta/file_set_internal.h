@@ -110,6 +110,19 @@ class FileSet {
   void ForEach(const std::function<void(const AddFile&)>& visit, bool stats) const;
   std::optional<AddFile> Find(std::string_view path) const;
 
+  /// Goes through the files one by one, without holding them all. The set outlives it.
+  class Cursor {
+   public:
+    explicit Cursor(const FileSet& set) : set_(set) {}
+    /// False at the end.
+    bool Next(AddFile* file);
+
+   private:
+    const FileSet& set_;
+    std::size_t part_ = 0;
+    std::size_t row_ = 0;
+  };
+
  private:
   struct Part {
     std::shared_ptr<const FileSegment> segment;

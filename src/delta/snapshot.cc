@@ -35,6 +35,19 @@ Result<std::shared_ptr<const TableShape>> MakeShape(Metadata metadata) {
   return std::shared_ptr<const TableShape>(std::move(shape));
 }
 
+namespace {
+
+/// Files removed at or before this time no longer count.
+std::int64_t TombstoneHorizon(const Metadata& metadata) {
+  std::int64_t retention = 7LL * 86400000;
+  if (const std::string* text = FindIn(metadata.configuration, "delta.deletedFileRetentionDuration")) {
+    retention = ParseIntervalMs(*text).value_or(retention);
+  }
+  return Clock::System()->NowMillis() - retention;
+}
+
+}  // namespace
+
 Result<std::shared_ptr<SnapshotState>> ApplyCommit(const SnapshotState& before, std::int64_t version,
                                                    std::int64_t timestamp_ms, const std::vector<Action>& actions) {
   auto next = std::make_shared<SnapshotState>(before);
@@ -72,6 +85,11 @@ Result<std::shared_ptr<SnapshotState>> ApplyCommit(const SnapshotState& before, 
       const auto older = next->tombstones.back();
       next->tombstones.pop_back();
       chunk->insert(chunk->begin(), older->begin(), older->end());
+    }
+    if (chunk->size() > 1024) {
+      // Long-lived tables lose what has expired, now and then.
+      const std::int64_t horizon = TombstoneHorizon(next->shape ? next->shape->metadata : Metadata());
+      std::erase_if(*chunk, [&](const RemoveFile& file) { return file.deletion_timestamp.value_or(0) <= horizon; });
     }
     next->tombstones.push_back(std::move(chunk));
   }
@@ -236,11 +254,7 @@ Result<std::vector<AddFile>> Snapshot::Files(const std::vector<plan::ExprPtr>& f
 std::optional<AddFile> Snapshot::FindFile(std::string_view path) const { return state_->files->Find(path); }
 
 std::vector<RemoveFile> Snapshot::Tombstones() const {
-  std::int64_t retention = 7LL * 86400000;
-  if (const std::string* text = Property("delta.deletedFileRetentionDuration")) {
-    retention = ParseIntervalMs(*text).value_or(retention);
-  }
-  const std::int64_t horizon = Clock::System()->NowMillis() - retention;
+  const std::int64_t horizon = TombstoneHorizon(metadata());
   std::map<std::string, const RemoveFile*> newest;
   for (const auto& chunk : state_->tombstones) {
     for (const RemoveFile& file : *chunk) {

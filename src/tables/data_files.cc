@@ -50,6 +50,40 @@ void CollectNotNull(const types::Schema& schema, const std::function<ExprPtr(std
   visit(schema, nullptr, "");
 }
 
+/// No text is longer than its declared type allows; null where the type sets no length.
+Result<ExprPtr> FitsLengths(const ExprPtr& value, const DataType& declared, const plan::AnalysisConfig& config) {
+  if (declared.Is(TypeKind::kChar) || declared.Is(TypeKind::kVarchar)) {
+    plan::FunctionCall call;
+    call.name = "length";
+    call.arguments = {value};
+    call.argument_names.resize(1);
+    call.config = &config;
+    call.lambda_arity = [](std::size_t) { return std::size_t{0}; };
+    FLEUVE_ASSIGN(const ExprPtr length, plan::BuildFunction(call));
+    const ExprPtr fits = plan::MakeCall(
+        "le", {length, plan::MakeLiteral(Value(static_cast<std::int64_t>(declared.length())), DataType::Int())},
+        DataType::Boolean(), true);
+    return plan::MakeCall("or", {plan::MakeCall("isnull", {value}, DataType::Boolean(), false), fits},
+                          DataType::Boolean(), true);
+  }
+  if (declared.Is(TypeKind::kStruct) && value->type.Is(TypeKind::kStruct)) {
+    ExprPtr all;
+    for (std::size_t i = 0; i < declared.fields().size() && i < value->type.fields().size(); ++i) {
+      FLEUVE_ASSIGN(ExprPtr part,
+                    FitsLengths(plan::MakeGetField(value, static_cast<int>(i)), declared.fields()[i].type, config));
+      if (part != nullptr) {
+        all = all == nullptr ? std::move(part) : plan::MakeAnd(all, std::move(part));
+      }
+    }
+    return all;
+  }
+  const std::string text = AsciiLower(declared.SimpleString());
+  if (text.find("char(") != std::string::npos) {
+    return Error::Unsupported("writing to CHAR and VARCHAR values inside arrays and maps (" + text + ")");
+  }
+  return ExprPtr();
+}
+
 }  // namespace
 
 plan::PlanPtr ProjectTo(const plan::PlanPtr& child, std::vector<ExprPtr> exprs, const types::Schema& schema) {
@@ -146,22 +180,13 @@ Result<std::vector<RowConstraint>> ConstraintsOf(const delta::Metadata& metadata
     }
     if (const std::string* text = FieldText(field, "__CHAR_VARCHAR_TYPE_STRING")) {
       FLEUVE_ASSIGN(const DataType declared, DataType::FromDdl(*text));
-      if (declared.Is(TypeKind::kChar) || declared.Is(TypeKind::kVarchar)) {
-        plan::FunctionCall call;
-        call.name = "length";
-        call.arguments = {column(i)};
-        call.argument_names.resize(1);
-        call.config = &config;
-        call.lambda_arity = [](std::size_t) { return std::size_t{0}; };
-        FLEUVE_ASSIGN(const ExprPtr length, plan::BuildFunction(call));
-        const ExprPtr fits = plan::MakeCall(
-            "le", {length, plan::MakeLiteral(Value(static_cast<std::int64_t>(declared.length())), DataType::Int())},
-            DataType::Boolean(), true);
-        const ExprPtr is_null = plan::MakeCall("isnull", {column(i)}, DataType::Boolean(), false);
-        constraints.push_back(
-            {plan::MakeCall("or", {is_null, fits}, DataType::Boolean(), true),
-             Error(ErrorKind::kInvalidArgument, "DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
-                   "A value of column " + field.name + " is longer than its type " + *text + " allows.")});
+      FLEUVE_ASSIGN(ExprPtr fits, FitsLengths(column(i), declared, config));
+      if (fits != nullptr) {
+        constraints.push_back({std::move(fits), Error(ErrorKind::kInvalidArgument, "DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
+                                                      "A value of column " + field.name + " is longer than its type " +
+                                                          *text + " allows.")
+                                                    .With("value", "")
+                                                    .With("expr", field.name)});
       }
     }
     if (const std::string* sql = FieldText(field, "delta.generationExpression")) {
@@ -242,12 +267,10 @@ Result<DataFiles> WriteDataFiles(const TableContext& context, const storage::Loc
     spec.physical_schema = delta::PhysicalSchemaOf(DataType::Struct(data_fields));
   }
   // Row ids and deletion vectors need the number of rows at least.
-  const bool collects =
-      options.statistics && ConfFlag(context.config, "spark.databricks.delta.stats.collect", true);
+  const bool collects = options.statistics && ConfFlag(context.config, "spark.databricks.delta.stats.collect", true);
   const bool needs_count = delta::FindIn(metadata.configuration, "delta.enableRowTracking") != nullptr ||
                            delta::FindIn(metadata.configuration, "delta.enableDeletionVectors") != nullptr;
-  const std::vector<StatisticsLeaf> leaves =
-      collects ? IndexedLeaves(metadata, schema) : std::vector<StatisticsLeaf>();
+  const std::vector<StatisticsLeaf> leaves = collects ? IndexedLeaves(metadata, schema) : std::vector<StatisticsLeaf>();
   spec.statistics_columns = leaves.empty() ? 0 : -1;
   engine::ExecuteOptions run;
   run.token = context.token;

@@ -413,8 +413,8 @@ class Merger {
     for (const plan::Attribute& attribute : wanted) {
       columns.push_back(plan::MakeAttribute(attribute));
     }
-    FLEUVE_ASSIGN(FoundRows found, CollectRows(context_, plan::MakeProject(rows, std::move(columns), wanted),
-                                               candidates_.size()));
+    FLEUVE_ASSIGN(FoundRows found,
+                  CollectRows(context_, plan::MakeProject(rows, std::move(columns), wanted), candidates_.size()));
     matched_numbers_.assign(found.numbers.begin(), found.numbers.end());
     if (!spec_.matched.empty() && !OnlyDeletes()) {
       for (const RowNumbers& numbers : found.rows) {
@@ -741,8 +741,9 @@ class Merger {
       if (updated() > 0) {
         const PlanPtr changed = filtered(MergeClause::Kind::kUpdate);
         add(changed, old_values_, "update_preimage");
-        FLEUVE_ASSIGN(const PlanPtr after, RecomputeGenerated(ProjectTo(changed, NewValues(rows.action, Side::kBoth), schema_),
-                                                              schema_, AssignedColumns(), context_.config));
+        FLEUVE_ASSIGN(const PlanPtr after,
+                      RecomputeGenerated(ProjectTo(changed, NewValues(rows.action, Side::kBoth), schema_), schema_,
+                                         AssignedColumns(), context_.config));
         add(after, columns_of(after), "update_postimage");
       }
       if (deleted() > 0) {

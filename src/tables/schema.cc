@@ -440,35 +440,64 @@ Result<std::vector<std::string>> CheckPartitionColumns(const types::Schema& sche
   return names;
 }
 
-types::Schema StoredSchema(const types::Schema& schema, bool nullable) {
-  switch (schema.kind()) {
+namespace {
+
+bool HoldsLengths(const DataType& type) {
+  switch (type.kind()) {
+    case TypeKind::kChar:
+    case TypeKind::kVarchar:
+      return true;
     case TypeKind::kArray:
-      return DataType::Array(StoredSchema(schema.element(), nullable), nullable || schema.contains_null());
+      return HoldsLengths(type.element());
     case TypeKind::kMap:
-      return DataType::Map(StoredSchema(schema.key(), nullable), StoredSchema(schema.value(), nullable),
-                           nullable || schema.contains_null());
+      return HoldsLengths(type.key()) || HoldsLengths(type.value());
+    case TypeKind::kStruct:
+      return std::any_of(type.fields().begin(), type.fields().end(),
+                         [](const StructField& field) { return HoldsLengths(field.type); });
+    default:
+      return false;
+  }
+}
+
+DataType StoredType(const DataType& type, bool nullable) {
+  switch (type.kind()) {
+    case TypeKind::kArray:
+      return DataType::Array(StoredType(type.element(), nullable), nullable || type.contains_null());
+    case TypeKind::kMap:
+      return DataType::Map(StoredType(type.key(), nullable), StoredType(type.value(), nullable),
+                           nullable || type.contains_null());
     case TypeKind::kChar:
     case TypeKind::kVarchar:
       return DataType::String();
     case TypeKind::kStruct: {
       std::vector<StructField> fields;
-      for (const StructField& field : schema.fields()) {
+      for (const StructField& field : type.fields()) {
         StructField stored = field;
         if (stored.metadata.is_null()) {
           stored.metadata = Json(Json::Object{});
         }
-        if (field.type.Is(TypeKind::kChar) || field.type.Is(TypeKind::kVarchar)) {
-          stored.metadata.Set("__CHAR_VARCHAR_TYPE_STRING", Json(field.type.SimpleString()));
-        }
-        stored.type = StoredSchema(field.type, nullable);
+        stored.type = StoredType(field.type, nullable);
         stored.nullable = nullable || field.nullable;
         fields.push_back(std::move(stored));
       }
       return DataType::Struct(std::move(fields));
     }
     default:
-      return schema;
+      return type;
   }
+}
+
+}  // namespace
+
+types::Schema StoredSchema(const types::Schema& schema, bool nullable) {
+  std::vector<StructField> fields = StoredType(schema, nullable).fields();
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    // The whole column's type stands at the column, also where the length is inside.
+    if (const DataType& declared = schema.fields()[i].type; HoldsLengths(declared)) {
+      fields[i].metadata.Set("__CHAR_VARCHAR_TYPE_STRING", Json(declared.SimpleString()));
+    }
+  }
+  return DataType::Struct(std::move(fields));
 }
 
 std::string SchemaText(const types::Schema& schema) { return schema.ToJson().Dump(); }

@@ -190,3 +190,23 @@ def test_tables_are_kept_from_the_command_line(words, spark, folder):
         assert spark.read.format("delta").load(path).count() == 2
     if words[0] == "history":
         assert "WRITE" in done.stdout
+
+
+@pytest.mark.parametrize("policy", ["classic", "v2"])
+def test_checkpoints_are_written_in_parts(policy, spark, folder):
+    path = folder + "/t"
+    spark.conf.set("spark.databricks.delta.checkpoint.partSize", "4")
+    for i in range(10):
+        spark.range(i, i + 1, 1, 1).write.format("delta").mode("append").option("delta.checkpointPolicy", policy).save(path)
+    spark.sql("ALTER TABLE delta.`%s` SET TBLPROPERTIES ('a' = 'b')" % path)
+    if policy == "classic":
+        names = sorted(os.path.basename(f) for f in glob.glob(path + "/_delta_log/*.checkpoint.*"))
+        assert names == ["%020d.checkpoint.%010d.%010d.parquet" % (10, i, 3) for i in (1, 2, 3)]
+        assert json.load(open(path + "/_delta_log/_last_checkpoint"))["parts"] == 3
+    else:
+        assert len(glob.glob(path + "/_delta_log/_sidecars/*.parquet")) == 3
+    assert check(path).returncode == 0
+    for old in range(10):
+        os.remove(path + "/_delta_log/%020d.json" % old)
+    shown = check(path)
+    assert shown.returncode == 0 and "10 files" in shown.stdout, shown.stdout
