@@ -144,6 +144,13 @@ Result<FunctionCall> Analyzer::MakeFunctionCall(const std::string& name, const A
         continue;
       }
       const auto& star = source->unresolved_star();
+      if (LowerName(name) == "count" && star.has_unparsed_target() && !options.distinct && arguments.size() == 1) {
+        return Error(
+                   ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1021",
+                   "count(" + star.unparsed_target() +
+                       ") is not allowed. Please use count(*) or expand the columns manually, e.g. count(col1, col2).")
+            .Family(ErrorFamily::kAnalysis);
+      }
       FLEUVE_ASSIGN(
           std::vector<Attribute> columns,
           ExpandStar(star.unparsed_target(), scope, nullptr,

@@ -7,6 +7,7 @@
 
 #include "columnar/ipc.h"
 #include "plan/analyzer_internal.h"
+#include "plan/coercion.h"
 #include "plan/event_time.h"
 #include "plan/function_builder.h"
 #include "plan/recursive_table.h"
@@ -631,6 +632,12 @@ Result<PlanPtr> Analyzer::RecursiveTable(const fleuve::pb::CommonTable& table) {
   tables_.push_back({table.name(), nullptr});
   Result<PlanPtr> anchor = Relation(definition->set_op().left_input());
   tables_.resize(own);
+  if (!anchor.ok() && anchor.error().condition() == "INVALID_RECURSIVE_REFERENCE.PLACE") {
+    return Error(
+        ErrorKind::kInvalidArgument, "INVALID_RECURSIVE_CTE",
+        "Invalid recursive definition found. Recursive queries must contain an UNION or an UNION ALL statement "
+        "with 2 children. The first child needs to be the anchor term without any recursive references.");
+  }
   if (!anchor.ok()) {
     return std::move(anchor).error();
   }
@@ -678,6 +685,18 @@ Result<PlanPtr> Analyzer::RecursiveTable(const fleuve::pb::CommonTable& table) {
     return Error(ErrorKind::kInvalidArgument, "NUM_COLUMNS_MISMATCH",
                  "UNION can only be performed on inputs with the same number of columns.")
         .With("operator", "UNION");
+  }
+  for (std::size_t i = 0; i < column_types.size(); ++i) {
+    const DataType& type = parts.step->output[i].type;
+    const auto wider = type.EqualsIgnoringNullability(column_types[i]) ? std::optional<DataType>(column_types[i])
+                                                                       : WiderType(column_types[i], type, config_);
+    if (!wider || !wider->EqualsIgnoringNullability(column_types[i])) {
+      return Error(ErrorKind::kInvalidArgument, "CANNOT_MERGE_INCOMPATIBLE_DATA_TYPE",
+                   "Failed to merge incompatible data types " + TypesSql(column_types[i]) + " and " + TypesSql(type) +
+                       ". Please check the data types of the columns being merged and ensure that they are compatible.")
+          .With("left", TypesSql(column_types[i]))
+          .With("right", TypesSql(type));
+    }
   }
   FLEUVE_ASSIGN(parts.step, CastColumns(parts.step, column_types));
   FLEUVE_ASSIGN(parts.run, resolver_.QueryRunner());

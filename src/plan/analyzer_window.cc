@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <set>
 
 #include "plan/analyzer_internal.h"
@@ -92,6 +93,19 @@ Result<ExprPtr> Analyzer::Window(const sc::Expression_Window& window, const Scop
   for (const sc::Expression_SortOrder& order : window.order_spec()) {
     FLEUVE_ASSIGN(SortKey key, Order(order, scope));
     spec.order_by.push_back(std::move(key));
+  }
+  const auto earlier_item = [](const ExprPtr& expr) {
+    return AnyExpr(expr, [](const Expr& node) { return node.display.starts_with("lateralAliasReference("); });
+  };
+  bool refers = earlier_item(function) ||
+                std::any_of(spec.partition_by.begin(), spec.partition_by.end(), earlier_item) ||
+                std::any_of(spec.order_by.begin(), spec.order_by.end(),
+                            [&earlier_item](const SortKey& key) { return earlier_item(key.expr); });
+  if (refers) {
+    return Error(ErrorKind::kInvalidArgument, "UNSUPPORTED_FEATURE.LATERAL_COLUMN_ALIAS_IN_WINDOW",
+                 "The feature is not supported: Referencing a lateral column alias in the window expression " +
+                     function->display + ".")
+        .Family(ErrorFamily::kAnalysis);
   }
   static const std::set<std::string> kRanks = {"row_number",   "rank",      "dense_rank",
                                                "percent_rank", "cume_dist", "ntile"};

@@ -31,7 +31,7 @@ Error WithContext(Error error, const std::shared_ptr<const QueryContext>& contex
 
 Error BadSequence(const std::string& start, const std::string& stop, const std::string& step,
                   const std::shared_ptr<const QueryContext>& context) {
-  return WithContext(Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_3000",
+  return WithContext(Error(ErrorKind::kInvalidArgument, "",
                            "requirement failed: Illegal sequence boundaries: " + start + " to " + stop + " by " + step)
                          .Family(ErrorFamily::kIllegalArgument),
                      context);

@@ -57,7 +57,8 @@ struct FormatSpec {
 };
 
 [[noreturn]] void FailFormat(Str format, const std::string& why) {
-  ThrowRowError(Error(ErrorKind::kInvalidArgument, "INVALID_PARAMETER_VALUE.PATTERN",
+  // Java's own exception, without a condition.
+  ThrowRowError(Error(ErrorKind::kInvalidArgument, "",
                       "The format '" + std::string(format) + "' of `format_string` is invalid: " + why + ".")
                     .Family(ErrorFamily::kIllegalArgument));
 }
@@ -177,8 +178,6 @@ std::string FormatOne(const FormatSpec& spec, const FormatArgument& argument, St
       std::string out;
       if (argument.kind == Kind::kWhole) {
         AppendUtf8(out, static_cast<std::uint32_t>(argument.whole));
-      } else if (argument.kind == Kind::kText && CountCharacters(argument.text) == 1) {
-        out = std::string(argument.text);
       } else {
         FailFormat(format, "c != a value that is no character");
       }

@@ -134,7 +134,7 @@ Result<Kernel> MakeFromArrays(const ScalarSite& site) {
         continue;
       }
       if (names.length(row) != values.length(row)) {
-        Error error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_2015",
+        Error error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_2128",
                     "The key array and value array of MapData must have the same length.");
         error = std::move(error).Family(ErrorFamily::kRuntime);
         ThrowRowError(context ? std::move(error).At(*context) : std::move(error));

@@ -24,6 +24,41 @@ Result<Kernel> MakeBinary(const ScalarSite&) {
   return MapRows<double, double, double>([](double x, double y) { return kFunction(x, y); });
 }
 
+/// The exponential with the last digits of Java's StrictMath: reduced by whole multiples of ln 2, then a rational
+/// approximation.
+double StrictExp(double x) {
+  constexpr double kLn2High = 6.93147180369123816490e-01;
+  constexpr double kLn2Low = 1.90821492927058770002e-10;
+  constexpr double kPerLn2 = 1.44269504088896338700;
+  constexpr double kP[] = {1.66666666666666019037e-01, -2.77777777770155933842e-03, 6.61375632143793436117e-05,
+                           -1.65339022054652515390e-06, 4.13813679705723846039e-08};
+  if (std::isnan(x) || std::isinf(x) || x > 709.782712893384 || x < -745.1332191019411) {
+    return std::exp(x);
+  }
+  const double magnitude = std::fabs(x);
+  double high = x;
+  double low = 0;
+  int k = 0;
+  if (magnitude > 0.34657359027997264) {  // half of ln 2
+    if (magnitude < 1.0397207708399179) {
+      k = x < 0 ? -1 : 1;
+    } else {
+      k = static_cast<int>(kPerLn2 * x + (x < 0 ? -0.5 : 0.5));
+    }
+    high = x - k * kLn2High;
+    low = k * kLn2Low;
+    x = high - low;
+  } else if (magnitude < 3.725290298461914e-09) {
+    return 1 + x;
+  }
+  const double t = x * x;
+  const double c = x - t * (kP[0] + t * (kP[1] + t * (kP[2] + t * (kP[3] + t * kP[4]))));
+  if (k == 0) {
+    return 1 - ((x * c) / (c - 2) - x);
+  }
+  return std::ldexp(1 - ((low - (x * c) / (2 - c)) - high), k);
+}
+
 double Cbrt(double x) { return static_cast<double>(std::cbrt(static_cast<long double>(x))); }
 double Cot(double x) { return 1 / std::tan(x); }
 double Sec(double x) { return 1 / std::cos(x); }
@@ -406,7 +441,7 @@ const ScalarTable& MathKernels() {
   static const ScalarTable table = {
       {"spark_sqrt", Nulls::kPropagate, MakeUnary<std::sqrt>},
       {"spark_cbrt", Nulls::kPropagate, MakeUnary<Cbrt>},
-      {"spark_exp", Nulls::kPropagate, MakeUnary<std::exp>},
+      {"spark_exp", Nulls::kPropagate, MakeUnary<StrictExp>},
       {"spark_expm1", Nulls::kPropagate, MakeUnary<std::expm1>},
       {"spark_sin", Nulls::kPropagate, MakeUnary<std::sin>},
       {"spark_cos", Nulls::kPropagate, MakeUnary<std::cos>},

@@ -145,12 +145,18 @@ Result<ExprPtr> BuildExtremeBy(Call& call) {
 /// first, last, any_value: `first(x, true)` and IGNORE NULLS leave out NULLs.
 Result<ExprPtr> BuildFirst(Call& call) {
   bool ignore = call.source.ignore_nulls;
-  std::string display = call.name + "(" + (call.source.distinct ? "DISTINCT " : "") + call.shown[0] + ")";
+  // IGNORE NULLS makes the plain function of first_value and last_value.
+  std::string shown = call.name;
+  if (ignore && shown.ends_with("_value") && shown != "any_value") {
+    shown.resize(shown.size() - 6);
+  }
+  std::string display = shown + "(" + (call.source.distinct ? "DISTINCT " : "") + call.shown[0] + ")";
   if (call.size() == 2) {
     const Value* literal = call.LiteralOf(1);
     if (literal == nullptr || !call.type(1).Is(TypeKind::kBoolean)) {
-      return call.Mismatch("NON_FOLDABLE_INPUT",
-                           "the input `ignoreNulls` should be a foldable \"BOOLEAN\" expression.");
+      return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1210",
+                   "The second argument in " + call.name + " should be a boolean literal.")
+          .Family(ErrorFamily::kAnalysis);
     }
     ignore = ignore || (!literal->is_null() && literal->boolean());
     call.args.pop_back();
@@ -180,6 +186,9 @@ Result<ExprPtr> BuildCountIf(Call& call) {
 }
 
 Result<ExprPtr> BuildBoolean(Call& call) {
+  if (call.type(0).IsString()) {
+    FLEUVE_TRY(call.Cast(0, DataType::Boolean()));
+  }
   if (!call.type(0).Is(TypeKind::kBoolean)) {
     if (!call.type(0).Is(TypeKind::kVoid)) {
       return call.Unexpected(0, "BOOLEAN");

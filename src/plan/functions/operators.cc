@@ -374,6 +374,9 @@ Result<ExprPtr> ScaleInterval(Call& call, bool divide) {
   std::string display = OperatorDisplay(call);
   if (!IsInterval(call.type(0))) {
     std::swap(call.args[0], call.args[1]);
+    if (IsOperator(call.name)) {
+      display = "(" + call.shown[1] + " " + Symbol(call) + " " + call.shown[0] + ")";
+    }
   }
   const DataType interval = call.type(0);
   if (call.type(1).IsString()) {
@@ -535,6 +538,23 @@ bool Orderable(const DataType& type) {
 }
 
 /// Brings both operands of a comparison to one type.
+/// True where a string inside one type stands where the other has something else: inside arrays and structs nothing is
+/// made of text.
+bool TextMeetsOthers(const DataType& a, const DataType& b) {
+  if (a.Is(TypeKind::kArray) && b.Is(TypeKind::kArray)) {
+    return TextMeetsOthers(a.element(), b.element());
+  }
+  if (a.Is(TypeKind::kStruct) && b.Is(TypeKind::kStruct) && a.fields().size() == b.fields().size()) {
+    for (std::size_t i = 0; i < a.fields().size(); ++i) {
+      if (TextMeetsOthers(a.fields()[i].type, b.fields()[i].type)) {
+        return true;
+      }
+    }
+    return false;
+  }
+  return a.IsString() != b.IsString() && !a.Is(TypeKind::kVoid) && !b.Is(TypeKind::kVoid);
+}
+
 Result<void> PromoteComparison(Call& call) {
   auto& args = call.args;
   const DataType a = args[0]->type;
@@ -563,7 +583,7 @@ Result<void> PromoteComparison(Call& call) {
   if (!common) {
     common = WiderType(a, b, call.config);
   }
-  if (!common) {
+  if (!common || (a.IsNested() && b.IsNested() && TextMeetsOthers(a, b))) {
     return DiffTypes(call);
   }
   FLEUVE_TRY(call.Cast(0, *common));
