@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <mutex>
 #include <thread>
 
 #include "catalog/catalog.h"
@@ -9,6 +10,7 @@
 #include "connectors/console/console.h"
 #include "connectors/delta/delta_stream.h"
 #include "connectors/files/file_stream.h"
+#include "connectors/kafka/kafka.h"
 #include "connectors/memory/memory.h"
 #include "connectors/noop/noop.h"
 #include "connectors/rate/rate.h"
@@ -16,6 +18,7 @@
 #include "delta/log.h"
 #include "engine/engine.h"
 #include "engine/parquet_files.h"
+#include "python/worker.h"
 #include "stream/manager.h"
 
 namespace fleuve::cli {
@@ -32,6 +35,30 @@ Result<std::string> MakeScratch() {
   return name;
 }
 
+/// Where processes of this machine reach the server; known once it listens.
+class OwnUrl {
+ public:
+  void Set(const Settings& settings, int port) {
+    std::string host = settings.host == "0.0.0.0" || settings.host == "::" ? "127.0.0.1" : settings.host;
+    std::string parameters = "/";
+    if (!settings.token.empty()) {
+      // PySpark sends a token over a connection without TLS only to this name.
+      host = "localhost";
+      parameters += ";token=" + settings.token;
+    }
+    std::lock_guard lock(mutex_);
+    text_ = "sc://" + host + ":" + std::to_string(port) + parameters;
+  }
+  std::string Get() {
+    std::lock_guard lock(mutex_);
+    return text_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::string text_;
+};
+
 }  // namespace
 
 Result<std::unique_ptr<Process>> Process::Start(const Settings& settings) {
@@ -44,7 +71,9 @@ Result<std::unique_ptr<Process>> Process::Start(const Settings& settings) {
   services->catalog = std::move(catalog);
   services->warehouse = settings.warehouse;
   services->scratch = process->scratch_;
-  services->conf = settings.conf;
+  for (const auto& [key, value] : settings.conf) {
+    FLEUVE_ASSIGN(services->conf[key], session::CanonicalValue(key, value));
+  }
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   services->budget = std::make_shared<ResourceBudget>(cores, ResourceBudget::DefaultMemoryBytes());
   if (const char* user = std::getenv("USER"); user != nullptr && *user != '\0') {
@@ -54,8 +83,8 @@ Result<std::unique_ptr<Process>> Process::Start(const Settings& settings) {
   delta::LogContext log_context;
   log_context.parquet_reader = engine::MakeParquetReader();
   log_context.parquet_writer = engine::MakeParquetWriter();
-  const auto durability = settings.conf.find("fleuve.durability");
-  if (durability != settings.conf.end() && durability->second == "process") {
+  const auto durability = services->conf.find("fleuve.durability");
+  if (durability != services->conf.end() && durability->second == "process") {
     log_context.durability = delta::Durability::kProcess;
   }
   services->logs = std::make_shared<delta::LogRegistry>(std::move(log_context));
@@ -65,6 +94,7 @@ Result<std::unique_ptr<Process>> Process::Start(const Settings& settings) {
   connectors::console::RegisterConsole(*registry);
   connectors::delta::RegisterDelta(*registry, services->logs);
   connectors::files::RegisterFileConnectors(*registry);
+  connectors::kafka::RegisterKafka(*registry);
   connectors::memory::RegisterMemory(*registry);
   connectors::noop::RegisterNoop(*registry);
   connectors::rate::RegisterRate(*registry);
@@ -82,6 +112,12 @@ Result<std::unique_ptr<Process>> Process::Start(const Settings& settings) {
   };
   services->make_engine = engine_maker(cores);
 
+  python::WorkerLimits worker_limits;
+  worker_limits.memory_bytes = services->budget->memory_bytes();
+  services->workers = python::WorkerPool::Make(process->scratch_, worker_limits);
+  const auto own_url = std::make_shared<OwnUrl>();
+  services->own_url = [own_url] { return own_url->Get(); };
+
   stream::ManagerOptions manager_options;
   manager_options.connectors = registry;
   manager_options.make_engine = engine_maker(1);
@@ -93,8 +129,13 @@ Result<std::unique_ptr<Process>> Process::Start(const Settings& settings) {
   process->sessions_ = std::make_shared<session::SessionManager>(services);
   connect::ServerOptions server_options;
   server_options.token = settings.token;
+  const session::Config conf(services->conf);
+  server_options.detached_timeout_ms = conf.GetInt("spark.connect.execute.manager.detachedTimeout");
+  server_options.stream_duration_ms = conf.GetInt("spark.connect.execute.reattachable.senderMaxStreamDuration");
+  server_options.message_bytes = conf.GetInt("spark.connect.grpc.maxInboundMessageSize");
   process->server_ = std::make_unique<connect::Server>(process->sessions_, server_options);
   FLEUVE_ASSIGN(process->port_, process->server_->Start(settings.host, settings.port));
+  own_url->Set(settings, process->port_);
   return process;
 }
 
