@@ -1,5 +1,7 @@
 #include <arrow/c/bridge.h>
 
+#include <map>
+
 #include "columnar/arrow_types_internal.h"
 
 namespace fleuve::columnar {
@@ -67,10 +69,16 @@ Result<std::shared_ptr<arrow::DataType>> ToArrowType(const DataType& type, const
                                               arrow::field("value", value, type.contains_null()));
     }
     case TypeKind::kStruct: {
+      // Clients refuse a name that stands twice: each gets its number, as Spark does.
+      std::map<std::string, std::pair<int, int>> names;
+      for (const StructField& field : type.fields()) {
+        ++names[field.name].first;
+      }
       arrow::FieldVector fields;
       for (const StructField& field : type.fields()) {
         FLEUVE_ASSIGN(auto arrow_field, ToArrowField(field, options));
-        fields.push_back(std::move(arrow_field));
+        auto& [count, next] = names[field.name];
+        fields.push_back(count == 1 ? arrow_field : arrow_field->WithName(field.name + "_" + std::to_string(next++)));
       }
       return arrow::struct_(std::move(fields));
     }

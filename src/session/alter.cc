@@ -207,6 +207,34 @@ tables::ColumnPosition PositionOf(bool first, const std::string& after) { return
 Result<RowsResult> Executor::AlterTable(const pb::AlterTable& alter, SessionResolver& resolver) {
   const std::vector<std::string> parts = PartsOf(alter.table());
   catalog::Catalog& catalog = *state_.services().catalog;
+  const bool global = parts.size() == 2 && EqualsIgnoreAsciiCase(parts[0], "global_temp");
+  const TemporaryViewPtr temporary = global              ? state_.FindGlobalView(parts[1])
+                                     : parts.size() == 1 ? state_.FindView(parts[0])
+                                                         : nullptr;
+  if (temporary != nullptr && alter.has_view_as()) {
+    pb::CreateView create;
+    *create.mutable_view() = alter.table();
+    create.set_or_replace(true);
+    create.set_temporary(true);
+    create.set_global(global);
+    *create.mutable_query() = alter.view_as().query();
+    create.set_query_sql(alter.view_as().query_sql());
+    return CreateViewStatement(create, alter.view_as().query_sql(), resolver);
+  }
+  if (temporary != nullptr && alter.has_rename()) {
+    const std::vector<std::string> to = PartsOf(alter.rename().new_name());
+    if ((global ? state_.FindGlobalView(to.back()) : state_.FindView(to.back())) != nullptr) {
+      return TempViewExists(to);
+    }
+    if (global) {
+      state_.PutGlobalView(to.back(), temporary);
+      state_.DropGlobalView(parts.back());
+    } else {
+      state_.PutView(to.back(), temporary);
+      state_.DropView(parts.back());
+    }
+    return Nothing();
+  }
   if (alter.has_rename()) {
     FLEUVE_ASSIGN(const TableTarget from, resolver.Target(parts, true));
     std::vector<std::string> to = PartsOf(alter.rename().new_name());

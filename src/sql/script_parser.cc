@@ -16,7 +16,12 @@ Result<void> Parser::ParseScriptBlock(pb::Script* script) {
   } else if (AcceptWord("ATOMIC")) {
     script->set_atomic(true);
   }
-  while (IsWord("DECLARE") && (IsWord("HANDLER", 2) || (IsIdentifier(1) && IsWord("CONDITION", 2)))) {
+  while (IsWord("DECLARE")) {
+    if (!IsWord("HANDLER", 2) && !(IsIdentifier(1) && IsWord("CONDITION", 2))) {
+      FLEUVE_TRY(ParseScriptStatement(script));
+      FLEUVE_TRY(ExpectSymbol(";"));
+      continue;
+    }
     Advance();
     if (!IsWord("HANDLER", 1)) {
       FLEUVE_ASSIGN(std::string name, ParseIdentifier());
@@ -34,6 +39,10 @@ Result<void> Parser::ParseScriptBlock(pb::Script* script) {
     auto* handler = script->add_handlers();
     if (!IsAnyWord({"EXIT", "CONTINUE"})) {
       return SyntaxError();
+    }
+    if (IsWord("CONTINUE")) {
+      return ErrorFrom(at_, "UNSUPPORTED_FEATURE.CONTINUE_EXCEPTION_HANDLER",
+                       "The feature is not supported: CONTINUE exception handler is not supported. Use EXIT handler.");
     }
     handler->set_exit(IsWord("EXIT"));
     Advance();
@@ -80,6 +89,17 @@ Result<void> Parser::ParseScriptBody(pb::Script* script, std::initializer_list<s
       return {};
     }
     if (AtEnd()) {
+      return SyntaxError();
+    }
+    if (IsWord("DECLARE")) {
+      const std::size_t at = at_;
+      FLEUVE_TRY(ParseScriptStatement(script));
+      return ErrorFrom(
+          at, "INVALID_VARIABLE_DECLARATION.ONLY_AT_BEGINNING",
+          "Invalid variable declaration. Variables can only be declared at the beginning of the compound.");
+    }
+    if (IsWord("SET") && IsAnyWord({"VAR", "VARIABLE"}, 1)) {
+      Advance();
       return SyntaxError();
     }
     FLEUVE_TRY(ParseScriptStatement(script));

@@ -222,7 +222,7 @@ Result<ExprPtr> BuildMode(Call& call) {
     call.Hidden(Value(key.ascending ? 1 : 2), DataType::Int());
     ExprPtr made =
         call.Aggregate("spark_mode", call.type(0), true,
-                       "mode() WITHIN GROUP (ORDER BY " + key.expr->display + (key.ascending ? ")" : " DESC)"));
+                       "mode() WITHIN GROUP (ORDER BY " + key.expr->display + (key.ascending ? " DESC)" : ")"));
     auto copy = std::make_shared<Expr>(*made);
     copy->order_by.clear();
     return copy;

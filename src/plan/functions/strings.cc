@@ -378,6 +378,7 @@ Result<ExprPtr> BuildToChar(Call& call) {
   if (format == nullptr || format->is_null()) {
     return call.Mismatch("NON_FOLDABLE_INPUT", "the input `format` should be a foldable \"STRING\" expression.");
   }
+  call.name = "to_char";
   return call.Make("spark_to_char", DataType::String(), true, true);
 }
 
