@@ -14,6 +14,11 @@ FLEUVE = os.environ.get("FLEUVE") or os.path.join(
 )
 
 
+# Sessions are kept: PySpark closes one that is collected, and where that happens while one of its threads hands work to
+# its pool, it waits for itself for ever.
+SESSIONS = []
+
+
 def pytest_addoption(parser):
     parser.addoption("--kills", type=int, default=20, help="how often the kill test kills the process")
 
@@ -42,9 +47,18 @@ class Server:
         return self.process.pid
 
     def session(self):
-        from pyspark.sql import SparkSession
+        """A PySpark session that gives up on a server that was killed after a second.
 
-        return SparkSession.builder.remote(self.url).create()
+        By default every call, also those that PySpark makes in the background, is tried again for ten minutes; closing or
+        collecting any session then waits for them, under a lock that all sessions of the process share.
+        """
+        from pyspark.sql import SparkSession
+        from pyspark.sql.connect.client.retries import DefaultPolicy
+
+        session = SparkSession.builder.remote(self.url).create()
+        session.client.set_retry_policies([DefaultPolicy(max_retries=3)])
+        SESSIONS.append(session)
+        return session
 
     def kill(self):
         self.process.kill()
@@ -89,16 +103,3 @@ def spark(server):
     session = server.session()
     yield session
     session.stop()
-
-
-def pytest_sessionfinish(session, exitstatus):
-    session.config.final_status = int(exitstatus)
-
-
-def pytest_unconfigure(config):
-    # PySpark's own threads try for minutes to reach servers that a test has ended: do not wait for them.
-    import sys
-
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(getattr(config, "final_status", 1))

@@ -6,6 +6,8 @@ import sys
 import threading
 import time
 
+import grpc
+import pyspark.sql.connect.proto as pb2
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
@@ -21,26 +23,68 @@ def threads(pid):
     return len(os.listdir("/proc/%d/task" % pid))
 
 
-def test_a_thousand_chained_columns_answer_within_a_second(spark):
+def cpu_seconds(pid):
+    fields = open("/proc/%d/stat" % pid).read().rsplit(") ", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def rests(pid, within_s):
+    """True once the process has used (almost) no CPU for 300 ms, which must begin within `within_s`."""
+    end = time.time() + within_s
+    while time.time() < end + 0.3:
+        before = cpu_seconds(pid)
+        time.sleep(0.3)
+        if cpu_seconds(pid) - before <= 0.03:
+            return True
+    return False
+
+
+def test_a_thousand_chained_columns_answer_within_a_second(spark, server):
     sys.setrecursionlimit(20000)  # the client itself recurses
     df = spark.range(1)
     for number in range(1000):
         df = df.withColumn("c%d" % number, F.col("id") + number)
-    began = time.time()
+    before = cpu_seconds(server.pid)
     rows = df.select("c0", "c999").collect()
     assert [tuple(r) for r in rows] == [(0, 999)]
-    # The promise is 1 s; a loaded machine gets some room.
-    assert time.time() - began < 3
+    # The time on the clock depends on what else the machine does.
+    assert cpu_seconds(server.pid) - before < 1
 
 
-def test_plans_beyond_the_limit_get_an_error_and_the_server_lives(spark):
-    column = F.lit(1)
-    # The client's own serializer gives up first on very deep expressions; relations go deeper.
-    df = spark.range(1)
-    for _ in range(6000):
-        df = df.filter(column == 1)
-    with pytest.raises(Exception):
-        df.collect()
+def varint(number):
+    out = bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    return bytes(out + bytes([number]))
+
+
+def head_of(message, name, size):
+    """What stands before the `size` bytes of a field. (Clients cannot build what is nested deeply.)"""
+    return varint(message.DESCRIPTOR.fields_by_name[name].number << 3 | 2) + varint(size)
+
+
+@pytest.mark.parametrize("levels", [11_000, 100_000])
+def test_plans_beyond_the_limit_get_an_error_and_the_server_lives(spark, server, levels):
+    inmost = pb2.Relation(range=pb2.Range(start=0, end=1, step=1)).SerializeToString()
+    limit = b"\x10\x01"  # Limit.limit = 1
+    heads = []
+    size = len(inmost)
+    for _ in range(levels):
+        within = head_of(pb2.Limit, "input", size)
+        without = head_of(pb2.Relation, "limit", len(within) + size + len(limit))
+        heads.append(without + within)
+        size += len(without) + len(within) + len(limit)
+    heads.append(head_of(pb2.Plan, "root", size))
+    heads.append(head_of(pb2.ExecutePlanRequest, "plan", size + len(heads[-1])))
+    known = pb2.ExecutePlanRequest(session_id=spark.session_id, user_context=pb2.UserContext(user_id="deep"))
+    request = known.SerializeToString() + b"".join(reversed(heads)) + inmost + limit * levels
+    with grpc.insecure_channel(server.url[len("sc://"):]) as channel:
+        call = channel.unary_stream("/spark.connect.SparkConnectService/ExecutePlan")
+        with pytest.raises(grpc.RpcError) as failure:
+            list(call(request, timeout=20))
+    assert "nests deeper" in failure.value.details()
+    assert server.process.poll() is None
     assert spark.range(2).count() == 2
 
 
@@ -56,26 +100,83 @@ def test_first_rows_of_a_long_result_come_early_in_bounded_memory(spark, server)
     rows.close()
 
 
-def test_interrupt_by_tag_ends_a_query_at_once(spark):
+def slow_aggregate(spark, folder):
+    return spark.range(100_000_000_000).selectExpr("sum(id * 2 + 1)")
+
+
+def slow_sort(spark, folder):
+    return spark.range(300_000_000).selectExpr("hash(id) AS h", "id").orderBy("h").selectExpr("last(id)")
+
+
+def slow_join(spark, folder):
+    left, right = spark.range(1_000_000), spark.range(1_000_000).withColumnRenamed("id", "other")
+    return left.join(right, F.expr("id % 1000 < other % 7")).selectExpr("count(*)")
+
+
+def slow_regular_expressions(spark, folder):
+    return spark.range(10_000_000_000).selectExpr("count_if(regexp_like(repeat(id, 20), '(1|2)*3(4|5)*6'))")
+
+
+def slow_json_scan(spark, folder):
+    path = folder + "/scan"
+    if not os.path.exists(path):
+        spark.range(2_000_000).selectExpr("id", "repeat(id, 10) AS text").write.json(path)
+    return spark.read.schema("id long, text string").json([path] * 20).selectExpr("sum(length(text))")
+
+
+def slow_rows(spark, folder):
+    return spark.range(10_000_000_000).filter("id % 10000000 = 1")
+
+
+@pytest.mark.parametrize(
+    "query", [slow_aggregate, slow_sort, slow_join, slow_regular_expressions, slow_json_scan, slow_rows])
+def test_interrupt_by_tag_ends_a_query_at_once(spark, server, folder, query):
     outcome = {}
+    frame = query(spark, folder)
 
     def work():
         spark.addTag("slow")
         try:
-            spark.range(10_000_000_000).selectExpr("sum(id * 2 + 1)").collect()
+            outcome["rows"] = frame.collect()
         except PySparkException as e:
             outcome["error"] = e
         outcome["ended"] = time.time()
 
     thread = threading.Thread(target=work)
     thread.start()
-    time.sleep(1.5)
+    time.sleep(0.7)
+    deadline = time.time() + 10
     asked = time.time()
-    assert spark.interruptTag("slow")
+    while not spark.interruptTag("slow"):  # it has not begun
+        assert time.time() < deadline and not outcome
+        asked = time.time()
     thread.join(10)
     assert not thread.is_alive()
     assert "OPERATION_CANCELED" in str(outcome["error"])
-    assert outcome["ended"] - asked < 2
+    # The promise is 200 ms; the client and the rest of the machine need some, too.
+    assert outcome["ended"] - asked < 1
+    assert rests(server.pid, 0.5), "the server works on"
+
+
+def test_interrupts_while_queries_begin_and_end(spark, server):
+    # Every moment of a query's life is hit by some of these.
+    def work(number):
+        for _ in range(15):
+            try:
+                spark.range(100_000_000).selectExpr("sum(id * 2 + 1)", "max(id % 17)").collect()
+            except PySparkException as e:
+                assert "OPERATION_CANCELED" in str(e)
+
+    workers = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for worker in workers:
+        worker.start()
+    number = 0
+    while any(worker.is_alive() for worker in workers):
+        spark.interruptAll()
+        number += 1
+        time.sleep(0.001 * (number % 40))
+    assert server.process.poll() is None
+    assert spark.range(5).count() == 5
 
 
 def test_sessions_are_separate(server):
