@@ -1,6 +1,8 @@
 """Streams on Delta tables beyond what the reference prints: upserts by key, order of event times, rescued Parquet columns."""
 
+import json
 import os
+import time
 
 import pyarrow
 import pyarrow.parquet
@@ -78,6 +80,60 @@ def test_what_upserts_refuse(spark, folder, values, options, condition):
         upsert(spark, folder, **options)
     assert condition in str(failed.value)
     assert not os.path.exists(folder + "/out/_delta_log")
+
+
+def test_upserts_take_new_columns_where_asked_to(spark, folder):
+    options = {"upsertKeys": "id"}
+    feed(spark, folder, [(1, 1, "a")])
+    upsert(spark, folder, **options)
+    spark.sql("ALTER TABLE delta.`%s/in` ADD COLUMN w INT" % folder)
+    feed(spark, folder, [(1, 2, "b", 7), (2, 2, "c", 8)], "id INT, day INT, v STRING, w INT")
+    with pytest.raises(Exception) as failed:
+        upsert(spark, folder, **options)
+    assert "DELTA_METADATA_MISMATCH" in str(failed.value)
+    upsert(spark, folder, mergeSchema="true", **options)
+    assert rows(spark.read.format("delta").load(folder + "/out")) == [(1, 2, "b", 7), (2, 2, "c", 8)]
+
+
+def change_feed(spark, folder):
+    return (spark.readStream.format("delta").option("readChangeFeed", "true").option("startingVersion", 0).option("maxFilesPerTrigger", 1)
+            .load(folder + "/in").drop("_commit_timestamp").writeStream.format("delta").option("checkpointLocation", folder + "/cp"))
+
+
+def upserts(spark, folder):
+    return (spark.readStream.format("delta").option("skipChangeCommits", "true").option("maxFilesPerTrigger", 1).load(folder + "/in")
+            .writeStream.format("delta").option("upsertKeys", "id").option("sequenceBy", "day").option("checkpointLocation", folder + "/cp"))
+
+
+@pytest.mark.parametrize("pipeline", [change_feed, upserts])
+def test_killed_and_started_again(start_server, folder, pipeline):
+    server = start_server()
+    spark = server.session()
+    spark.sql("CREATE TABLE delta.`%s/in` (id INT, day INT, v STRING) USING delta TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')" % folder)
+    for day in range(12):
+        spark.sql("INSERT INTO delta.`%s/in` SELECT CAST(id AS INT), %d, 'd%d' FROM range(%d)" % (folder, day, day, day + 3))
+    spark.sql("UPDATE delta.`%s/in` SET v = 'changed' WHERE day = 3" % folder)
+    feed = spark.read.format("delta").option("readChangeFeed", True).option("startingVersion", 0).load(folder + "/in").drop("_commit_timestamp")
+    expected = rows(feed)
+    newest = rows(spark.sql("SELECT id, max(day), concat('d', max(day)) FROM delta.`%s/in` GROUP BY id" % folder))
+    for kill in range(4):
+        query = pipeline(server.session(), folder).start(folder + "/out")
+        time.sleep(0.15 + 0.1 * kill)
+        server.kill()
+        server = start_server()
+    spark = server.session()
+    run(pipeline(spark, folder), folder + "/out")
+    got = rows(spark.read.format("delta").load(folder + "/out"))
+    assert got == (expected if pipeline is change_feed else newest)
+    # Each batch is in the table once.
+    batches = []
+    for name in sorted(os.listdir(folder + "/out/_delta_log")):
+        if name.endswith(".json"):
+            for line in open(folder + "/out/_delta_log/" + name):
+                action = json.loads(line)
+                if "txn" in action:
+                    batches.append(action["txn"]["version"])
+    assert batches == list(range(len(batches)))
 
 
 def test_rescued_columns_of_parquet_files(spark, folder):

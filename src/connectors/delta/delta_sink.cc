@@ -178,6 +178,8 @@ class DeltaSink final : public Sink {
       FLEUVE_ASSIGN(rows, ReduceToKeys(*upsert_, batch));
       FLEUVE_ASSIGN(const dl::SnapshotPtr snapshot, Snapshot());
       if (snapshot) {
+        // Columns that the table lacks are refused as in an append: MERGE would leave them out.
+        FLEUVE_TRY(tables::CheckWrite(context, table_, plan::SchemaOf(*rows), spec));
         const std::string* merge = plan::FindOption(spec_.options, "mergeSchema");
         const bool merge_schema = merge != nullptr && EqualsIgnoreAsciiCase(*merge, "true");
         FLEUVE_ASSIGN(const bool merged, MergeByKeys(*upsert_, rows, context, table_, context_.query_id,

@@ -274,11 +274,10 @@ Result<SourceOptions> ParseSourceOptions(const plan::Options& options, bool is_s
       return Illegal("Pattern to subscribe is empty as specified value for option 'subscribePattern' is '" + *pattern +
                      "'");
     }
-    auto regex = types::JavaRegex::Compile("^(?:" + parsed.pattern_text + ")$");
-    if (!regex.ok()) {
-      return Illegal(regex.error().message());
+    if (auto alone = types::JavaRegex::Compile(parsed.pattern_text); !alone.ok()) {
+      return Illegal(alone.error().message());
     }
-    parsed.pattern = *std::move(regex);
+    FLEUVE_ASSIGN(parsed.pattern, types::JavaRegex::Compile("^(?:" + parsed.pattern_text + ")$"));
   }
   // How many tasks read is no matter of the results: one reader serves all partitions.
   FLEUVE_ASSIGN(const auto min_partitions, LongOption(options, "minPartitions"));
