@@ -2,6 +2,7 @@
 
 #include "columnar/ipc.h"
 #include "delta/actions_internal.h"
+#include "delta/checkpoint_columns_internal.h"
 #include "delta/checkpoint_internal.h"
 #include "delta/table_source.h"
 
@@ -294,16 +295,35 @@ class Loader {
       if (!batch) {
         return {};
       }
-      FLEUVE_ASSIGN(const auto rows, columnar::RowsFromBatch(*batch));
-      const auto& fields = schema->fields();
+      FLEUVE_TRY(TakeBatch(*batch, *schema));
+    }
+  }
+
+  /// Added files straight from the columns, the few other actions as rows.
+  Result<void> TakeBatch(const columnar::RecordBatch& batch, const types::Schema& schema) {
+    const AddColumns adds(batch, schema);
+    std::int64_t at = 0;
+    while (at < batch.row_count()) {
+      if (adds.IsPlain(at)) {
+        adds.AddTo(at, &files_);
+        ++at;
+        continue;
+      }
+      std::int64_t end = at + 1;
+      while (end < batch.row_count() && !adds.IsPlain(end)) {
+        ++end;
+      }
+      FLEUVE_ASSIGN(const auto rows, columnar::RowsFromBatch(columnar::Slice(batch, at, end - at)));
       for (const Value::List& row : rows) {
-        for (std::size_t i = 0; i < fields.size(); ++i) {
+        for (std::size_t i = 0; i < schema.fields().size(); ++i) {
           if (!row[i].is_null()) {
-            Take(ToAction(fields[i].name, Record(row[i], fields[i].type)));
+            Take(ToAction(schema.fields()[i].name, Record(row[i], schema.fields()[i].type)));
           }
         }
       }
+      at = end;
     }
+    return {};
   }
 
   Result<void> ReadJson(const std::string& path) {

@@ -21,7 +21,7 @@ AddFile FileSegment::Get(std::size_t row, bool with_stats) const {
   file.modification_time = r.modification_time;
   file.data_change = r.data_change;
   if (with_stats) {
-    file.stats = arena_.substr(r.text + r.path_length, r.stats_length);
+    file.stats.assign(r.text + r.path_length, r.stats_length);
   }
   if (r.extra != 0) {
     const Extra& e = extras_[r.extra - 1];
@@ -49,16 +49,34 @@ struct FileSegment::Builder::PartitionIndex {
 FileSegment::Builder::Builder() : segment_(std::make_shared<FileSegment>()), partitions_(new PartitionIndex) {}
 FileSegment::Builder::~Builder() = default;
 
-void FileSegment::Builder::Add(const AddFile& file) {
+char* FileSegment::Builder::Room(std::size_t bytes) {
+  // Small segments (one commit) stay small.
+  constexpr std::size_t kFirst = 4096;
+  constexpr std::size_t kMost = std::size_t{1} << 20;
+  if (bytes > free_bytes_) {
+    free_bytes_ = std::max(bytes, segment_->chunks_.empty() ? kFirst : kMost);
+    segment_->chunks_.push_back(std::make_unique_for_overwrite<char[]>(free_bytes_));
+    free_ = segment_->chunks_.back().get();
+  }
+  char* room = free_;
+  free_ += bytes;
+  free_bytes_ -= bytes;
+  return room;
+}
+
+void FileSegment::Builder::Add(const AddFile& file) { Add(file, file.path, file.stats); }
+
+void FileSegment::Builder::Add(const AddFile& file, std::string_view path, std::string_view stats) {
   Row row;
-  row.text = segment_->arena_.size();
-  row.path_length = static_cast<std::uint32_t>(file.path.size());
-  row.stats_length = static_cast<std::uint32_t>(file.stats.size());
-  segment_->arena_ += file.path;
-  segment_->arena_ += file.stats;
+  char* text = Room(path.size() + stats.size());
+  std::copy(path.begin(), path.end(), text);
+  std::copy(stats.begin(), stats.end(), text + path.size());
+  row.text = text;
+  row.path_length = static_cast<std::uint32_t>(path.size());
+  row.stats_length = static_cast<std::uint32_t>(stats.size());
   row.size = file.size;
   row.modification_time = file.modification_time;
-  row.records = NumRecords(file);
+  row.records = NumRecords(stats);
   if (row.records >= 0 && file.deletion_vector) {
     row.records -= file.deletion_vector->cardinality;
   }

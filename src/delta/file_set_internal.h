@@ -23,9 +23,7 @@ class FileSegment {
 
   std::size_t size() const { return rows_.size(); }
   AddFile Get(std::size_t row, bool with_stats) const;
-  std::string_view path(std::size_t row) const {
-    return std::string_view(arena_).substr(rows_[row].text, rows_[row].path_length);
-  }
+  std::string_view path(std::size_t row) const { return std::string_view(rows_[row].text, rows_[row].path_length); }
   std::int64_t bytes(std::size_t row) const { return rows_[row].size; }
   std::int64_t records(std::size_t row) const { return rows_[row].records; }
   /// Calls `visit` with each row of this path until it returns true.
@@ -53,7 +51,7 @@ class FileSegment {
  private:
   friend class Builder;
   struct Row {
-    std::uint64_t text = 0;  ///< path, then statistics
+    const char* text = nullptr;  ///< path, then statistics; in a chunk of the segment
     std::uint32_t path_length = 0;
     std::uint32_t stats_length = 0;
     std::int64_t size = 0;
@@ -73,7 +71,8 @@ class FileSegment {
   };
   static std::uint64_t Hash(std::string_view text);
 
-  std::string arena_;
+  /// Texts of rows, in pieces that never move.
+  std::vector<std::unique_ptr<char[]>> chunks_;
   std::vector<Row> rows_;
   std::vector<PartitionValues> partitions_;
   std::vector<Extra> extras_;
@@ -85,13 +84,18 @@ class FileSegment::Builder {
   Builder();
   ~Builder();
   void Add(const AddFile& file);
+  /// The same with the two long texts as views; those of `file` are not looked at.
+  void Add(const AddFile& file, std::string_view path, std::string_view stats);
   std::size_t size() const { return segment_->rows_.size(); }
   std::shared_ptr<const FileSegment> Finish();
 
  private:
+  char* Room(std::size_t bytes);
   struct PartitionIndex;
   std::shared_ptr<FileSegment> segment_;
   std::unique_ptr<PartitionIndex> partitions_;
+  char* free_ = nullptr;
+  std::size_t free_bytes_ = 0;
 };
 
 /// Immutable. Threads: any.

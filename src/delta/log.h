@@ -94,8 +94,8 @@ class DeltaLog : public std::enable_shared_from_this<DeltaLog> {
 
   /// Writes a checkpoint of the newest snapshot now (classic or v2 as `delta.checkpointPolicy` says).
   virtual Result<void> Checkpoint() = 0;
-  /// Reads the whole log: every commit, and every checkpoint against what the commits before it give. One text per thing
-  /// that is wrong.
+  /// Reads the whole log: every commit, and every checkpoint against what the commits before it give. One text per
+  /// thing that is wrong.
   virtual Result<std::vector<std::string>> Check() = 0;
   /// Waits for a checkpoint that runs in the background; for tests and orderly ends.
   virtual void WaitForBackground() = 0;

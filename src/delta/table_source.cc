@@ -308,19 +308,21 @@ std::string PartitionFolder(const PartitionValues& values) {
   return out;
 }
 
-std::int64_t NumRecords(const AddFile& file) {
+std::int64_t NumRecords(const AddFile& file) { return NumRecords(std::string_view(file.stats)); }
+
+std::int64_t NumRecords(std::string_view stats) {
   // The member is nearly always the first; a full parse would cost more than everything else a commit does.
   static constexpr std::string_view kKey = "\"numRecords\":";
-  const std::size_t at = file.stats.find(kKey);
+  const std::size_t at = stats.find(kKey);
   if (at == std::string::npos) {
     return -1;
   }
   std::size_t from = at + kKey.size();
-  while (from < file.stats.size() && file.stats[from] == ' ') {
+  while (from < stats.size() && stats[from] == ' ') {
     ++from;
   }
   std::int64_t value = -1;
-  const auto end = std::from_chars(file.stats.data() + from, file.stats.data() + file.stats.size(), value);
+  const auto end = std::from_chars(stats.data() + from, stats.data() + stats.size(), value);
   return end.ec == std::errc() ? value : -1;
 }
 

@@ -72,6 +72,8 @@ std::string EncodeUriPath(std::string_view path);
 
 /// Number of rows a file says it has; -1 where the statistics do not say.
 std::int64_t NumRecords(const AddFile& file);
+/// The same from `add.stats`.
+std::int64_t NumRecords(std::string_view stats);
 
 /// Time travel options of a read (`versionAsOf`, `timestampAsOf`); at most one is set.
 struct TimeTravel {

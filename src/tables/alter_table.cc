@@ -4,6 +4,7 @@
 #include "base/bytes.h"
 #include "delta/row_tracking.h"
 #include "delta/skipping.h"
+#include "plan/char_padding.h"
 #include "plan/function_builder.h"
 #include "tables/alter_internal.h"
 #include "tables/clustering_internal.h"
@@ -163,7 +164,8 @@ Result<void> AddConstraint(const TableContext& context, const TableRef& table, c
           .With("oldConstraint", *old_sql);
     }
     const plan::PlanPtr leaf = TableLeaf(a.snapshot, table.name);
-    FLEUVE_ASSIGN(const plan::ExprPtr condition, AnalyzeSql(sql, leaf, context.config));
+    FLEUVE_ASSIGN(plan::ExprPtr condition, AnalyzeSql(sql, leaf, context.config));
+    FLEUVE_ASSIGN(condition, plan::PadCharAttributes(condition, context.config));
     if (!condition->type.Is(types::TypeKind::kBoolean)) {
       return Error(ErrorKind::kInvalidArgument, "DELTA_NON_BOOLEAN_CHECK_CONSTRAINT",
                    "The CHECK constraint " + name + " (" + sql + ") is no boolean expression.")

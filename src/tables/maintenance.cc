@@ -7,6 +7,7 @@
 #include "delta/skipping.h"
 #include "delta/snapshot_build.h"
 #include "delta/table_source.h"
+#include "plan/char_padding.h"
 #include "tables/clustering_internal.h"
 #include "tables/commands.h"
 #include "tables/data_files_internal.h"
@@ -98,6 +99,7 @@ Result<RowsResult> Optimize(const TableContext& context, const TableRef& table, 
   plan::ExprPtr condition;
   if (spec.where) {
     FLEUVE_ASSIGN(condition, AnalyzeSql(*spec.where, leaf, context.config));
+    FLEUVE_ASSIGN(condition, plan::PadCharAttributes(condition, context.config));
     std::string other;
     plan::VisitExpr(condition, [&](const plan::Expr& e) {
       if (e.kind == plan::ExprKind::kAttribute && !is_partition(e.attribute.name)) {
@@ -132,9 +134,10 @@ Result<RowsResult> Optimize(const TableContext& context, const TableRef& table, 
     std::vector<delta::AddFile> bin;
     std::int64_t bytes = 0;
     const auto close = [&] {
-      const bool worth = bin.size() > 1 ||
-                         (bin.size() == 1 && (spec.rewrite_all || bin[0].deletion_vector || !spec.zorder_by.empty() ||
-                                              (is_clustered && bin[0].clustering_provider != "liquid")));
+      const bool worth =
+          bin.size() > 1 ||
+          (bin.size() == 1 && (spec.rewrite_all || spec.full || bin[0].deletion_vector || !spec.zorder_by.empty() ||
+                               (is_clustered && bin[0].clustering_provider != "liquid")));
       if (is_clustered && !spec.full && !spec.purge && !spec.rewrite_all &&
           std::all_of(bin.begin(), bin.end(), [](const auto& add) { return add.clustering_provider == "liquid"; })) {
         bin.clear();

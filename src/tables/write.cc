@@ -8,6 +8,7 @@
 #include "base/ids.h"
 #include "delta/skipping.h"
 #include "delta/table_source.h"
+#include "plan/char_padding.h"
 #include "plan/coercion.h"
 #include "tables/data_files_internal.h"
 #include "tables/identity_internal.h"
@@ -409,7 +410,7 @@ class Writer {
         }
         return std::move(condition).error();
       }
-      condition_ = *condition;
+      FLEUVE_ASSIGN(condition_, plan::PadCharAttributes(*condition, context_.config));
       FLEUVE_ASSIGN(ExprPtr of_data, AnalyzeSql(*options_.replace_where, rows, context_.config));
       constraints->push_back({std::move(of_data), Error(ErrorKind::kInvalidArgument, "DELTA_REPLACE_WHERE_MISMATCH",
                                                         "The data to write has rows that do not match replaceWhere '" +
@@ -437,6 +438,34 @@ class Writer {
     return {};
   }
 
+  /// Change files that say the written rows are inserts.
+  Result<void> WriteInserts(const DataFiles& written, std::vector<delta::Action>* actions) {
+    if (metadata_changed_) {
+      return Error::Unsupported("replaceWhere that changes the schema of a table with a change data feed");
+    }
+    FLEUVE_ASSIGN(const FileRows rows, ScanFiles(snapshot_, written.adds, leaf_->output));
+    std::vector<ExprPtr> values;
+    std::vector<StructField> fields = schema_.fields();
+    for (const plan::Attribute& attribute : leaf_->output) {
+      values.push_back(plan::MakeAttribute(attribute));
+    }
+    values.push_back(plan::MakeLiteral(types::Value("insert"), DataType::String()));
+    fields.push_back({"_change_type", DataType::String(), true, Json()});
+    DataFileOptions options;
+    options.subfolder = "_change_data";
+    options.statistics = false;
+    FLEUVE_ASSIGN(
+        const DataFiles changes,
+        WriteDataFiles(context_, table_.location, metadata_, schema_,
+                       ProjectTo(rows.plan, std::move(values), DataType::Struct(std::move(fields))), {}, options));
+    for (const delta::AddFile& add : changes.adds) {
+      actions->emplace_back(delta::AddCdcFile{add.path, add.partition_values, add.size, std::nullopt});
+    }
+    extra_files_.insert(extra_files_.end(), changes.files.begin(), changes.files.end());
+    extra_folders_.insert(extra_folders_.end(), changes.folders.begin(), changes.folders.end());
+    return {};
+  }
+
   Result<void> AddRemovals(const DataFiles& written, std::vector<delta::Action>* actions) {
     if (!overwrite_ || snapshot_ == nullptr) {
       return {};
@@ -452,11 +481,9 @@ class Writer {
       extra_folders_.insert(extra_folders_.end(), rewrite.changes.folders.begin(), rewrite.changes.folders.end());
       removed_files_ = rewrite.removed_files;
       removed_bytes_ = rewrite.removed_bytes;
-      if (!rewrite.changes.adds.empty()) {
-        return Error::Unsupported("replaceWhere over a part of a file of a table with a change data feed");
-      }
       actions->insert(actions->end(), rewrite.actions.begin(), rewrite.actions.end());
-      return {};
+      // A feed with change files is read from them alone: the new rows must stand there too.
+      return rewrite.changes.adds.empty() || written.adds.empty() ? Result<void>() : WriteInserts(written, actions);
     }
     std::vector<delta::AddFile> gone;
     if (IsDynamic()) {
