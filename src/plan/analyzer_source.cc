@@ -145,6 +145,12 @@ Result<PlanPtr> Analyzer::FromResolved(const ResolvedTable& table) {
     plan->kind = PlanKind::kTable;
     plan->table = table.table;
     plan->output = WithoutEventTime(AttributesOf(table.table->schema(), table.qualified_name));
+    if (table.table->provider() == "delta") {
+      // Columns of no type yet have no values and are not shown.
+      for (Attribute& attribute : plan->output) {
+        attribute.hidden = attribute.type.Is(TypeKind::kVoid);
+      }
+    }
     if (table.table->has_file_metadata()) {
       plan->output.push_back(MetadataAttribute(
           table.qualified_name, RowIdsOf(*table.table) != nullptr ? RowIdMetadataType() : MetadataColumnType()));

@@ -10,6 +10,7 @@
 #include "delta/table_source.h"
 #include "plan/char_padding.h"
 #include "plan/coercion.h"
+#include "tables/clustering_internal.h"
 #include "tables/data_files_internal.h"
 #include "tables/identity_internal.h"
 #include "tables/insert_columns_internal.h"
@@ -189,6 +190,9 @@ class Writer {
     if (spec_.stream && spec_.stream->reads_target) {
       transaction_->ReadWholeTable();
     }
+    if (clustering_) {
+      actions.emplace_back(*clustering_);
+    }
     for (const delta::AddFile& add : written.adds) {
       actions.emplace_back(add);
     }
@@ -317,6 +321,11 @@ class Writer {
                    "The table is partitioned by " + JsonList(metadata_.partition_columns) + ", the write by " +
                        JsonList(*spec_.partition_by) + ".");
     }
+    if (!spec_.cluster_by.empty() && !SameNames(spec_.cluster_by, ClusteringColumns(*snapshot_))) {
+      return Error(ErrorKind::kInvalidArgument, "DELTA_CLUSTERING_COLUMNS_MISMATCH",
+                   "The table is clustered by " + JsonList(ClusteringColumns(*snapshot_)) + ", the write by " +
+                       JsonList(spec_.cluster_by) + ".");
+    }
     if (!(merged == schema_)) {
       merged = RecordTypeChanges(schema_, StoredSchema(merged, false));
       FLEUVE_TRY(CheckColumnNames(merged, delta::ColumnMappingMode(metadata_) != "none"));
@@ -352,7 +361,8 @@ class Writer {
     FLEUVE_TRY(AssignColumnMapping(metadata_, schema_, true));
     FLEUVE_TRY(CheckStatisticsColumns(metadata_, schema_));
     if (!spec_.cluster_by.empty()) {
-      return Error::Unsupported("clusterBy in a write that creates a table");
+      FLEUVE_ASSIGN(clustering_, ClusteringDomain(schema_, metadata_, spec_.cluster_by));
+      delta::SetIn(metadata_.configuration, "delta.feature.clustering", "supported");
     }
     metadata_changed_ = true;
     return {};
@@ -543,6 +553,9 @@ class Writer {
                                                                   : "Ignore";
       parameters.Set("mode", Json(mode));
       parameters.Set("partitionBy", Json(JsonList(spec_.partition_by.value_or(std::vector<std::string>()))));
+      if (!spec_.cluster_by.empty()) {
+        parameters.Set("clusterBy", Json(JsonList(spec_.cluster_by)));
+      }
       if (options_.replace_where) {
         parameters.Set("predicate", Json(*options_.replace_where));
       }
@@ -594,6 +607,7 @@ class Writer {
   std::vector<std::string> extra_files_;
   std::vector<std::string> extra_folders_;
   delta::StringMap tags_;
+  std::optional<delta::DomainMetadata> clustering_;
   std::int64_t removed_files_ = 0;
   std::int64_t removed_bytes_ = 0;
 };
