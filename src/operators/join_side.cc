@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 
 #include "operators/join_side_internal.h"
@@ -113,6 +114,25 @@ void JoinSide::Finish() {
   Append(totals, row_count_);
   if (store_.Get(this->totals(), "") != totals) {
     store_.Put(this->totals(), "", totals);
+  }
+}
+
+void JoinSide::Near(const state::ByteRows& keys, std::size_t first, std::size_t count,
+                    const std::vector<std::int64_t>* times) {
+  near_keys_.Clear();
+  near_entries_.Clear();
+  for (std::size_t i = first; i < first + count; ++i) {
+    near_keys_.bytes().push_back('\0');
+    near_keys_.Add(keys[i]);
+    if (times != nullptr && (*times)[i] != kNoTime) {
+      state::AppendTime(near_entries_.bytes(), (*times)[i]);
+      near_entries_.bytes().push_back('\0');
+      near_entries_.Add(keys[i]);
+    }
+  }
+  store_.GetMany(rows_, near_keys_, &near_values_);
+  if (!near_entries_.empty()) {
+    store_.GetMany(this->times(), near_entries_, &near_values_);
   }
 }
 
@@ -261,6 +281,13 @@ Result<std::int64_t> JoinSide::Expire(std::int64_t limit, const Visit& gone) {
   });
   std::int64_t count = 0;
   for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (i % kNearRows == 0) {
+      near_keys_.Clear();
+      for (std::size_t j = i; j < std::min(entries.size(), i + kNearRows); ++j) {
+        near_keys_.Add(entries[j].substr(sizeof(std::int64_t)));
+      }
+      store_.GetMany(rows_, near_keys_, &near_values_);
+    }
     std::string_view name = entries[i].substr(sizeof(std::int64_t));
     std::uint32_t chunk = 0;
     if (name[0] != '\0') {

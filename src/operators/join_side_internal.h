@@ -16,6 +16,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "operators/row_codec_internal.h"
@@ -27,6 +28,8 @@ namespace fleuve::operators {
 class JoinSide {
  public:
   static constexpr std::size_t kSpaces = 3;
+  /// Keys that are worth a `Near` together.
+  static constexpr std::size_t kNearRows = 256;
 
   /// \param first_space  `rows`; the others follow it.
   JoinSide(state::Store& store, state::SpaceId first_space);
@@ -42,6 +45,9 @@ class JoinSide {
   };
   using Visit = std::function<Result<void>(const Row& row)>;
 
+  /// Looks `count` keys up together, so that what is asked of them next lies near: many lookups wait for the memory
+  /// side by side. \param times  not null: rows with these times will be added.
+  void Near(const state::ByteRows& keys, std::size_t first, std::size_t count, const std::vector<std::int64_t>* times);
   /// The rows of a key. Views stay valid until the next change of the store.
   Result<void> Each(std::string_view key, const Visit& visit) const;
   Result<void> Add(std::string_view key, std::string_view bytes, std::int64_t time, bool matched);
@@ -69,6 +75,9 @@ class JoinSide {
   // Kept for their memory.
   std::string value_;
   std::string entry_;
+  state::ByteRows near_keys_;
+  state::ByteRows near_entries_;
+  std::vector<std::string_view> near_values_;
 };
 
 }  // namespace fleuve::operators

@@ -392,6 +392,9 @@ Result<void> StreamJoin::Meet(bool new_is_left, NewRows& rows, Work& work) {
   std::vector<Pair> pairs;
   std::size_t bytes = 0;
   for (std::size_t row = 0; row < rows.times.size(); ++row) {
+    if (row % JoinSide::kNearRows == 0) {
+      others.Near(rows.keys, row, std::min(JoinSide::kNearRows, rows.times.size() - row), nullptr);
+    }
     if (!rows.has_key[row]) {
       continue;
     }
@@ -482,6 +485,10 @@ Result<void> StreamJoin::Store(bool of_left, const NewRows& rows, Work& work) co
     limit = *work.batch.evict_micros + *side.offset_micros;
   }
   for (std::size_t row = 0; row < rows.times.size(); ++row) {
+    if (row % JoinSide::kNearRows == 0) {
+      work.side(of_left).Near(rows.keys, row, std::min(JoinSide::kNearRows, rows.times.size() - row),
+                              side.offset_micros ? &rows.times : nullptr);
+    }
     const bool matched = rows.matched[row];
     if (of_left && matched && type_ == JoinType::kLeftSemi) {
       continue;  // given; no row to come may give it again
