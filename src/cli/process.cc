@@ -5,6 +5,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/bytes.h"
 #include "catalog/catalog.h"
 #include "connectors/autoloader/auto_loader.h"
 #include "connectors/console/console.h"
@@ -44,7 +45,7 @@ class OwnUrl {
     if (!settings.token.empty()) {
       // PySpark sends a token over a connection without TLS only to this name.
       host = "localhost";
-      parameters += ";token=" + settings.token;
+      parameters += ";token=" + PercentEncode(settings.token);
     }
     std::lock_guard lock(mutex_);
     text_ = "sc://" + host + ":" + std::to_string(port) + parameters;

@@ -302,8 +302,9 @@ Result<void> Worker::ReceiveBytes(char* out, std::size_t size) {
   return {};
 }
 
-void Worker::RestartClock() {
+void Worker::RestartClock(std::int64_t task_ms) {
   const std::int64_t now = MonotonicNs();
+  limits_.task_ms = task_ms;
   deadline_ns_ = limits_.task_ms > 0 ? now + limits_.task_ms * 1000000 : 0;
   next_memory_check_ns_ = now + kMemoryCheckNs;
 }
@@ -312,7 +313,7 @@ Result<void> Worker::Begin(const Task& task, CancellationTokenPtr token) {
   FLEUVE_CHECK(is_free_);
   is_free_ = false;
   limits_ = task.limits;
-  RestartClock();
+  RestartClock(limits_.task_ms);
   token_ = std::move(token);
   if (token_) {
     token_key_ = token_->AddCallback([this] { Kill(); });

@@ -104,8 +104,8 @@ class Worker {
   /// Answers kMessage.
   Result<void> Reply(const Json& message, std::string_view bytes = {});
 
-  /// The time limit of the task counts from now again (a task that serves many requests).
-  void RestartClock();
+  /// A time limit for what the task does from now on (a task that serves many requests); 0: none.
+  void RestartClock(std::int64_t task_ms);
 
   /// True between tasks: the next one may begin.
   bool is_free() const { return is_free_; }

@@ -1,8 +1,6 @@
 #include "connectors/foreach/foreach.h"
 
-#include <cctype>
-#include <cstdio>
-
+#include "base/bytes.h"
 #include "base/ids.h"
 #include "session/foreach_internal.h"
 #include "session/table_plans_internal.h"
@@ -17,20 +15,6 @@ namespace {
 
 /// How long the end of a query waits for what its function has asked for.
 constexpr std::int64_t kEndRunMs = 10000;
-
-std::string PercentEncode(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.' || c == '~') {
-      out.push_back(c);
-    } else {
-      char code[4];
-      std::snprintf(code, sizeof(code), "%%%02X", static_cast<unsigned>(static_cast<unsigned char>(c)));
-      out += code;
-    }
-  }
-  return out;
-}
 
 Result<connectors::foreach::UserFunction> FunctionOf(const sc::StreamingForeachFunction& function, SessionState& state,
                                                      const std::string& what) {

@@ -1,3 +1,7 @@
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
 #include "base/bytes.h"
 #include "connectors/files/file_table.h"
 #include "connectors/sink.h"
@@ -40,6 +44,35 @@ Result<stream::TriggerSpec> TriggerOf(const sc::WriteStreamOperationStart& start
       break;
   }
   return trigger;
+}
+
+/// Stops a query. One that stops itself from its own function is not waited for: its end waits for the function.
+Result<void> StopFrom(const Operation& operation, const stream::QueryPtr& query) {
+  if (operation.run.empty()) {
+    return query->Stop();
+  }
+  struct Outcome {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::optional<Result<void>> stopped;
+  };
+  const auto outcome = std::make_shared<Outcome>();
+  std::thread([outcome, query] {
+    auto stopped = query->Stop();
+    std::lock_guard lock(outcome->mutex);
+    outcome->stopped = std::move(stopped);
+    outcome->changed.notify_all();
+  }).detach();
+  const std::int64_t key = operation.token->AddCallback([outcome] {
+    std::lock_guard lock(outcome->mutex);
+    outcome->changed.notify_all();
+  });
+  std::unique_lock lock(outcome->mutex);
+  outcome->changed.wait(lock, [&] { return outcome->stopped || operation.token->cancelled(); });
+  Result<void> result = outcome->stopped ? *outcome->stopped : operation.token->Check();
+  lock.unlock();
+  operation.token->RemoveCallback(key);
+  return result;
 }
 
 void FillId(const stream::Query& query, sc::StreamingQueryInstanceId* id) {
@@ -203,7 +236,7 @@ Result<void> Executor::QueryCommand(const sc::StreamingQueryCommand& command) {
       break;
     }
     case sc::StreamingQueryCommand::kStop:
-      FLEUVE_TRY(query->Stop());
+      FLEUVE_TRY(StopFrom(*operation_, query));
       break;
     case sc::StreamingQueryCommand::kProcessAllAvailable:
       operation_->repeatable = true;

@@ -210,6 +210,36 @@ def test_stop_ends_a_function_that_hangs(spark, folder, how):
     assert not [n for n in os.listdir(root + "/cp/commits") if n.isdigit()]
 
 
+def test_a_function_may_stop_its_own_query(spark, folder):
+    write_rows(folder + "/in", 0)
+
+    def work(df, batch_id):
+        df.sparkSession.streams.active[0].stop()
+
+    query = stream_of(spark, folder).writeStream.foreachBatch(work).start()
+    began = time.time()
+    assert query.awaitTermination(60)
+    assert time.time() - began < 8 and query.exception() is None
+
+
+def test_a_server_with_a_token(start_server, folder):
+    from pyspark.sql import SparkSession
+
+    server = start_server(env={"FLEUVE_TOKEN": "a/b c;d"})
+    port = server.url.rsplit(":", 1)[1]
+    url = "sc://localhost:%s/;token=a%%2Fb%%20c%%3Bd;user_id=some%%20body" % port
+    spark = SparkSession.builder.remote(url).create()
+    write_rows(folder + "/in", 0)
+    out = folder + "/out"
+
+    def work(df, batch_id):
+        df.write.format("delta").save(out)
+
+    assert stream_of(spark, folder).writeStream.foreachBatch(work).trigger(availableNow=True).start().awaitTermination(60)
+    assert spark.read.format("delta").load(out).count() == 3
+    spark.stop()
+
+
 def test_many_queries_share_one_lease(folder):
     """Each function waits for all others: they only end if none of them holds what the others need."""
     everybody = os.sched_getaffinity(0)

@@ -11,6 +11,9 @@ namespace fleuve::connectors::foreach {
 
 namespace {
 
+/// How long the interpreter may take to start and to read the function.
+constexpr std::int64_t kStartMs = 5 * 60 * 1000;
+
 /// The worker of one run: it holds the function and waits for batches. Threads: one at a time.
 class FunctionRunner {
  public:
@@ -35,7 +38,7 @@ class FunctionRunner {
   Result<void> RunBatch(const std::string& frame, BatchId batch, const CancellationTokenPtr& token) {
     const Link link(token, token_);
     FLEUVE_TRY(token_->Check());
-    worker_->RestartClock();
+    worker_->RestartClock(function_.limits.task_ms);
     FLEUVE_TRY(worker_->Reply(Json(Json::Object{{"frame", Json(frame)}, {"batch", Json(batch.value)}})));
     return WaitUntilReady();
   }
@@ -89,6 +92,7 @@ class FunctionRunner {
     task.header.Set("python_version", function_.python_version).Set("url", host_.url).Set("session", host_.session_id);
     task.blobs = {function_.command};
     task.limits = function_.limits;
+    task.limits.task_ms = kStartMs;  // the limit of a task is one of each batch
     FLEUVE_TRY(worker_->Begin(task, token_));
     return WaitUntilReady();
   }
