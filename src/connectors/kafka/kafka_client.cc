@@ -51,8 +51,8 @@ std::string NamesOf(const PartitionOffsets& offsets) {
 
 }  // namespace
 
-Consumer::Consumer(SourceOptions options, CancellationTokenPtr token, KafkaPtr client)
-    : options_(std::move(options)), token_(std::move(token)), client_(std::move(client)) {
+Consumer::Consumer(SourceOptions options, CancellationTokenPtr token, KafkaPtr client, KafkaPtr query)
+    : options_(std::move(options)), token_(std::move(token)), client_(std::move(client)), query_(std::move(query)) {
   api_timeout_ms_ = NumberSetting(options_.client, "default.api.timeout.ms", 60000);
   chunk_ = std::max<std::int64_t>(1, NumberSetting(options_.client, "max.poll.records", 1000));
 }
@@ -64,7 +64,9 @@ Result<std::unique_ptr<Consumer>> Consumer::Open(const SourceOptions& options, c
   FLEUVE_ASSIGN(ConfPtr conf, MakeConf(settings, /*is_producer=*/false));
   FLEUVE_ASSIGN(KafkaPtr client, MakeClient(RD_KAFKA_CONSUMER, std::move(conf)));
   rd_kafka_poll_set_consumer(client.get());
-  std::unique_ptr<Consumer> consumer(new Consumer(options, std::move(token), std::move(client)));
+  FLEUVE_ASSIGN(ConfPtr query_conf, MakeConf(settings, /*is_producer=*/false));
+  FLEUVE_ASSIGN(KafkaPtr query, MakeClient(RD_KAFKA_CONSUMER, std::move(query_conf)));
+  std::unique_ptr<Consumer> consumer(new Consumer(options, std::move(token), std::move(client), std::move(query)));
   consumer->queue_ = rd_kafka_queue_get_consumer(consumer->client_.get());
   return consumer;
 }
@@ -82,7 +84,7 @@ Consumer::~Consumer() {
 Result<std::vector<TopicPartition>> Consumer::AllPartitions(const std::string* topic) {
   rd_kafka_topic_t* handle = nullptr;
   if (topic != nullptr) {
-    handle = rd_kafka_topic_new(client_.get(), topic->c_str(), nullptr);
+    handle = rd_kafka_topic_new(query_.get(), topic->c_str(), nullptr);
     if (handle == nullptr) {
       return BrokerError(rd_kafka_last_error(), "the topic " + *topic);
     }
@@ -98,7 +100,7 @@ Result<std::vector<TopicPartition>> Consumer::AllPartitions(const std::string* t
       break;
     }
     const struct rd_kafka_metadata* metadata = nullptr;
-    code = rd_kafka_metadata(client_.get(), topic == nullptr ? 1 : 0, handle, &metadata, kSliceMs * 5);
+    code = rd_kafka_metadata(query_.get(), topic == nullptr ? 1 : 0, handle, &metadata, kSliceMs * 5);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
       rd_kafka_resp_err_t topic_code = RD_KAFKA_RESP_ERR_NO_ERROR;
       for (int t = 0; t < metadata->topic_cnt; ++t) {
@@ -170,7 +172,7 @@ Result<PartitionOffsets> Consumer::QueryTimes(const PartitionOffsets& times) {
       FLEUVE_TRY(token_->Check());
     }
     const ListPtr list = ListOf(times);
-    const rd_kafka_resp_err_t code = rd_kafka_offsets_for_times(client_.get(), list.get(), kSliceMs * 20);
+    const rd_kafka_resp_err_t code = rd_kafka_offsets_for_times(query_.get(), list.get(), kSliceMs * 20);
     rd_kafka_resp_err_t failed = code;
     std::string where = "the offsets of Kafka partitions";
     PartitionOffsets found;
@@ -354,8 +356,13 @@ void Consumer::Listen(std::function<void()> callback) {
 }
 
 Result<int> Consumer::Pump(int timeout_ms) {
-  std::vector<rd_kafka_message_t*> batch(static_cast<std::size_t>(chunk_));
-  const auto count = rd_kafka_consume_batch_queue(queue_, timeout_ms, batch.data(), batch.size());
+  std::vector<rd_kafka_message_t*> batch(static_cast<std::size_t>(chunk_) + 1);
+  // A call waits for as many records as it is given room for: only the first one is waited for.
+  auto count = rd_kafka_consume_batch_queue(queue_, timeout_ms, batch.data(), 1);
+  if (count == 1) {
+    const auto more = rd_kafka_consume_batch_queue(queue_, 0, batch.data() + 1, batch.size() - 1);
+    count += more > 0 ? more : 0;
+  }
   if (count < 0) {
     return BrokerError(rd_kafka_last_error(), "records could not be read");
   }

@@ -181,7 +181,7 @@ class Consumer {
   Result<void> DataLoss(const std::string& reason) const;
 
  private:
-  Consumer(SourceOptions options, CancellationTokenPtr token, KafkaPtr client);
+  Consumer(SourceOptions options, CancellationTokenPtr token, KafkaPtr client, KafkaPtr query);
   Result<PartitionOffsets> QueryTimes(const PartitionOffsets& times);
   Result<std::vector<TopicPartition>> AllPartitions(const std::string* topic);
   Result<void> Assign(const PartitionOffsets& offsets);
@@ -210,6 +210,8 @@ class Consumer {
   std::int64_t api_timeout_ms_ = 60000;
   std::int64_t chunk_ = 1000;
   KafkaPtr client_;
+  /// Asks for topics and offsets: on the connection of the records such questions wait for the answer to a fetch.
+  KafkaPtr query_;
   rd_kafka_queue_t* queue_ = nullptr;
   std::map<TopicPartition, Feed> feeds_;
   std::optional<Error> failure_;
