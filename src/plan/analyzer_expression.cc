@@ -342,7 +342,7 @@ Result<ExprPtr> Analyzer::UpdateFields(const sc::Expression_UpdateFields& update
     FLEUVE_ASSIGN(value, Expression(update.value_expression(), scope));
   }
   const std::string display =
-      "update_fields(" + record->display + ", " + (value ? "WithField(" + value->display + ")" : "DropField()") + ")";
+      "update_fields(" + record->display + ", " + (value ? "WithField(" + value->display + ")" : "dropfield()") + ")";
   const std::function<Result<ExprPtr>(const ExprPtr&, std::size_t)> change = [&](const ExprPtr& target,
                                                                                  std::size_t level) -> Result<ExprPtr> {
     if (!target->type.Is(TypeKind::kStruct)) {

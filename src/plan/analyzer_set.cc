@@ -279,8 +279,9 @@ Result<PlanPtr> Analyzer::SetOperation(const sc::SetOperation& set) {
         for (const Attribute& other : right->output) {
           names += (names.empty() ? "" : ", ") + other.name;
         }
-        return Error(ErrorKind::kInvalidArgument, "UNRESOLVED_COLUMN_AMONG_FIELD_NAMES",
+        return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1201",
                      "Cannot resolve column name \"" + attribute.name + "\" among (" + names + ").")
+            .Family(ErrorFamily::kAnalysis)
             .With("colName", attribute.name)
             .With("fieldNames", names);
       }

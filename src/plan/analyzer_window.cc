@@ -27,17 +27,6 @@ ExprPtr Negated(const ExprPtr& literal) {
   return nullptr;
 }
 
-bool IsNegative(const ExprPtr& literal) {
-  const types::Value& value = literal->value;
-  if (literal->type.Is(TypeKind::kDecimal)) {
-    return value.decimal() < 0;
-  }
-  if (literal->type.Is(TypeKind::kCalendarInterval)) {
-    return value.interval().months < 0 || value.interval().days < 0 || value.interval().micros < 0;
-  }
-  return literal->type.IsFractional() ? value.real() < 0 : value.integer() < 0;
-}
-
 std::string ShowBound(const Bound& bound) {
   switch (bound.kind) {
     case BoundKind::kUnboundedPreceding:
@@ -49,11 +38,7 @@ std::string ShowBound(const Bound& bound) {
     case BoundKind::kOffset:
       break;
   }
-  if (IsNegative(bound.offset)) {
-    const ExprPtr positive = Negated(bound.offset);
-    return (positive ? positive->display : bound.offset->display) + " PRECEDING";
-  }
-  return bound.offset->display + " FOLLOWING";
+  return bound.offset->display;
 }
 
 std::string ShowSpec(const WindowSpec& spec) {
@@ -164,6 +149,7 @@ Result<ExprPtr> Analyzer::Window(const sc::Expression_Window& window, const Scop
       }
       bound.kind = BoundKind::kOffset;
       FLEUVE_ASSIGN(ExprPtr value, Expression(boundary.value(), scope));
+      std::string shown = value->display + " FOLLOWING";
       if (AnyExpr(value, [](const Expr& node) { return node.kind == ExprKind::kAttribute; })) {
         return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_0064", "Frame bound value must be a literal.")
             .Family(ErrorFamily::kParse);
@@ -176,7 +162,9 @@ Result<ExprPtr> Analyzer::Window(const sc::Expression_Window& window, const Scop
       if (value->kind != ExprKind::kLiteral) {
         if (value->kind == ExprKind::kCall && value->children.size() >= 1 &&
             value->children.front()->kind == ExprKind::kLiteral && value->display.starts_with("(- ")) {
-          value = Negated(value->children.front());
+          const ExprPtr& distance = value->children.front();
+          shown = distance->display + " PRECEDING";
+          value = Negated(distance);
         } else {
           FLEUVE_ASSIGN(std::optional<types::Value> constant, ConstantValue(value));
           if (!constant) {
@@ -201,7 +189,7 @@ Result<ExprPtr> Analyzer::Window(const sc::Expression_Window& window, const Scop
         bound.kind = BoundKind::kCurrentRow;
         return bound;
       }
-      bound.offset = std::move(value);
+      bound.offset = WithDisplay(value, std::move(shown));
       return bound;
     };
     FLEUVE_ASSIGN(spec.frame.lower, read(frame.lower(), true));
@@ -238,7 +226,7 @@ Result<ExprPtr> Analyzer::Window(const sc::Expression_Window& window, const Scop
                                   TypesSql(type) + " which is used in the range frame.");
           }
           if (key.IsIntegral() && type.IsIntegral() && !(key == type)) {
-            bound->offset = MakeLiteral(bound->offset->value, key);
+            bound->offset = WithDisplay(MakeLiteral(bound->offset->value, key), bound->offset->display);
           }
         }
       }

@@ -104,18 +104,7 @@ Result<void> Parser::ParseFrameBound(sc::Expression::Window::WindowFrame::FrameB
   const std::size_t first = at_;
   FLEUVE_ASSIGN(Expr value, ParseExpression());
   if (AcceptWord("PRECEDING")) {
-    // A literal keeps being one.
-    if (value->has_literal() && value->literal().has_integer()) {
-      value->mutable_literal()->set_integer(-value->literal().integer());
-    } else if (value->has_literal() && value->literal().has_long_()) {
-      value->mutable_literal()->set_long_(-value->literal().long_());
-    } else if (value->has_literal() && value->literal().has_day_time_interval()) {
-      value->mutable_literal()->set_day_time_interval(-value->literal().day_time_interval());
-    } else if (value->has_literal() && value->literal().has_year_month_interval()) {
-      value->mutable_literal()->set_year_month_interval(-value->literal().year_month_interval());
-    } else {
-      value = Spanned(Call("negative", {value}), first);
-    }
+    value = Spanned(Call("unary_minus", {value}), first);
   } else {
     FLEUVE_TRY(ExpectWord("FOLLOWING"));
   }

@@ -235,6 +235,8 @@ Result<ExprPtr> BuildMode(Call& call) {
     }
     deterministic = literal->boolean();
     call.args.pop_back();
+    display =
+        deterministic ? "mode() WITHIN GROUP (ORDER BY " + call.shown[0] + " DESC)" : "mode(" + call.shown[0] + ")";
   }
   call.Hidden(Value(deterministic ? 1 : 0), DataType::Int());
   return call.Aggregate("spark_mode", call.type(0), true, display);
