@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 namespace fleuve::session {
 namespace {
 
@@ -41,6 +43,33 @@ TEST(SessionManagerTest, ClonesCarrySettingsAndArtifacts) {
   EXPECT_EQ(session->config().Get("my.key").value(), "v");
   EXPECT_EQ(manager.Clone(session, kOtherId).error().condition(),
             "INVALID_CLONE_SESSION_REQUEST.TARGET_SESSION_ID_ALREADY_EXISTS");
+}
+
+TEST(SessionManagerTest, TheEndOfARunInterruptsRefusesAndWaits) {
+  SessionManager manager(TestServices());
+  const SessionPtr session = manager.Get({"u", kId}, "").value();
+  const auto operation = [](const std::string& id) {
+    auto made = std::make_shared<Operation>();
+    made->id = id;
+    made->run = RunOfClient(ClientOfRun("run 1") + " spark/4.1.1 os/linux");
+    return made;
+  };
+  EXPECT_EQ(operation("x")->run, "run");  // a client's name ends at the first blank
+  EXPECT_EQ(RunOfClient("_SPARK_CONNECT_PYTHON spark/4.1.1"), "");
+  EXPECT_EQ(session->AddOperation(operation("early")).error().kind(), ErrorKind::kCancelled);
+  session->BeginRun("run");
+  const auto running = operation("a");
+  ASSERT_TRUE(session->AddOperation(running).ok());
+  std::thread worker([&] {
+    while (!running->token->cancelled()) {
+      std::this_thread::yield();
+    }
+    EXPECT_EQ(session->AddOperation(operation("late")).error().kind(), ErrorKind::kCancelled);
+    session->RemoveOperation(running);
+  });
+  session->EndRun("run", 10000);
+  EXPECT_TRUE(running->token->cancelled());
+  worker.join();
 }
 
 TEST(SessionManagerTest, InterruptsReachByIdTagAndAll) {
