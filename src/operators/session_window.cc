@@ -208,8 +208,8 @@ Result<OperatorPtr> SessionWindow::Make(const LogicalPlan& node, const OperatorC
       keys.push_back(made->node_grouping_[i]);
     }
   }
-  if (!found || node.grouping[made->session_at_]->kind != plan::ExprKind::kCall) {
-    return Error::Unsupported("an aggregation by a session_window() column of an earlier step on a stream");
+  if (!found) {
+    return Error::Internal("an aggregation without a session is no session window");
   }
   const ExprPtr& session = node.grouping[made->session_at_];
   const types::DataType time = session->type.fields()[0].type;

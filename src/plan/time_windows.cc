@@ -303,7 +303,8 @@ struct Resolver {
       Fail(Error::Unsupported("session_window() outside the keys of an aggregate"));
       return nullptr;
     }
-    if (node->kind != PlanKind::kProject && node->kind != PlanKind::kAggregate && node->kind != PlanKind::kFilter) {
+    if (node->kind != PlanKind::kProject && node->kind != PlanKind::kAggregate && node->kind != PlanKind::kFilter &&
+        node->kind != PlanKind::kExpand) {
       Fail(Error::Unsupported("window() in this place"));
       return nullptr;
     }
@@ -331,6 +332,11 @@ struct Resolver {
     for (ExprPtr& expr : copy->aggregates) {
       expr = Replace(expr, mark, column);
     }
+    for (auto& projection : copy->projections) {
+      for (ExprPtr& expr : projection) {
+        expr = Replace(expr, mark, column);
+      }
+    }
     if (node->kind == PlanKind::kFilter) {
       copy->condition = Replace(copy->condition, mark, column);
       copy->output = below->output;
@@ -352,11 +358,16 @@ std::optional<GroupingWindow> PlaceGroupingWindow(PlanPtr& input, std::vector<Ex
       return nullptr;
     });
   }
-  if (mark == nullptr || (IsSession(*mark) && input->is_streaming)) {
+  if (mark == nullptr) {
     return std::nullopt;
   }
   GroupingWindow window{mark, WindowColumn(*mark)};
-  if (IsSession(*mark)) {
+  if (IsSession(*mark) && input->is_streaming) {
+    // The session of each row alone: the stream's own operator merges them.
+    auto row = std::make_shared<Expr>(*mark);
+    row->function = "spark_session_row";
+    input = MakeFilter(WithColumn(input, row, window.column), IsNotNull(MakeAttribute(window.column)));
+  } else if (IsSession(*mark)) {
     std::vector<ExprPtr> keys;
     for (const ExprPtr& key : grouping) {
       if (!AnyExpr(key, IsMark)) {

@@ -22,7 +22,8 @@ struct GroupingWindow {
   ExprPtr mark;
   Attribute column;
 };
-/// Puts the only window among `grouping` into `input`; nullopt where there is none (or a stream has to merge sessions).
+/// Puts the only window among `grouping` into `input`; nullopt where there is none.
+/// The session of a stream's row is that of the row alone: its operator merges them.
 std::optional<GroupingWindow> PlaceGroupingWindow(PlanPtr& input, std::vector<ExprPtr>& grouping);
 /// `expr` with the column in place of the window's calls.
 ExprPtr WithGroupingWindow(const ExprPtr& expr, const GroupingWindow& window);

@@ -134,7 +134,8 @@ class Printer {
   std::string External(const LogicalPlan& node) {
     static constexpr const char* kNames[] = {
         "EvalPython",        "MapInPython",    "FlatMapGroupsInPython", "FlatMapCoGroupsInPython",
-        "AggregateInPython", "EvalPythonUDTF", "EvalPythonUDTF",        "WindowInPython"};
+        "AggregateInPython", "EvalPythonUDTF", "EvalPythonUDTF",        "FlatMapGroupsInPythonWithState",
+        "WindowInPython"};
     std::vector<std::string> calls;
     for (const plan::ExternalCall& call : node.external->calls) {
       std::string name;
@@ -230,6 +231,9 @@ class Printer {
       case PlanKind::kWatermark:
         return "EventTimeWatermark #" + Id(node.event_time) + ", " + std::to_string(node.delay_micros) + " us";
       case PlanKind::kMetrics:
+        if (node.event_time.value != 0) {
+          return "EventTimeWatermark #" + Id(node.event_time);
+        }
         return "CollectMetrics " + node.name + ", " + List(node.exprs);
       case PlanKind::kExternal:
         return External(node);
