@@ -43,8 +43,9 @@ Result<std::string> WorkerPool::ModuleFolder() {
   namespace fs = std::filesystem;
   const std::string folder = scratch_ + "/python";
   std::lock_guard lock(mutex_);
-  if (module_written_) {
-    return folder;
+  std::error_code ignored;
+  if (module_written_ && fs::exists(folder + "/fleuve_worker/__main__.py", ignored)) {
+    return folder;  // a system that cleans its temporary folders may have taken it meanwhile
   }
   for (const ModuleFile& file : WorkerModuleFiles()) {
     const fs::path path = fs::path(folder) / file.path;

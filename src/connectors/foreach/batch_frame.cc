@@ -114,6 +114,7 @@ Result<void> BatchFrame::Compute() const {
   options.token = token_;
   options.observer = std::make_shared<engine::RunObserver>();
   options.session_zone = config_.session_zone;
+  options.batch_rows = 100000;  // so that bytes, not rows, end a batch
   auto rows = std::make_shared<plan::RowScan>();
   {
     FLEUVE_ASSIGN(auto reader, loan.engine->Execute(prepared, options));
