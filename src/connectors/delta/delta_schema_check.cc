@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 
 #include "base/bytes.h"
@@ -88,6 +89,22 @@ bool HasMapping(const dl::Metadata& metadata) {
 }  // namespace
 
 bool IsWidening(const DataType& from, const DataType& to) { return Widens(from, to); }
+
+bool HasWidening(const DataType& a, const DataType& b) {
+  if (a.kind() == b.kind() && a.Is(TypeKind::kStruct)) {
+    return std::any_of(a.fields().begin(), a.fields().end(), [&](const types::StructField& field) {
+      const auto at = types::FieldIndex(b, field.name);
+      return at && HasWidening(field.type, b.fields()[*at].type);
+    });
+  }
+  if (a.kind() == b.kind() && a.Is(TypeKind::kArray)) {
+    return HasWidening(a.element(), b.element());
+  }
+  if (a.kind() == b.kind() && a.Is(TypeKind::kMap)) {
+    return HasWidening(a.key(), b.key()) || HasWidening(a.value(), b.value());
+  }
+  return !a.EqualsIgnoringNullability(b) && (Widens(a, b) || Widens(b, a));
+}
 
 bool IsReadable(const types::Schema& existing, const types::Schema& read) {
   for (const auto& field : existing.fields()) {

@@ -69,7 +69,15 @@ Result<void> DeltaSource::CheckMetadata(const dl::Metadata& metadata, std::int64
   if (renamed && backfill && unsafe("unsafeReadOnIncompatibleColumnMappingSchemaChanges.enabled")) {
     return {};
   }
-  if (renamed && !unsafe("unsafeReadOnIncompatibleColumnMappingSchemaChanges.enabled")) {
+  const auto setting = [&](const char* name, bool fallback) {
+    return BooleanConf(context_.config, std::string("spark.databricks.delta.typeWidening.") + name, fallback);
+  };
+  const bool widened = HasWidening(data, read_schema_);
+  if (widened && !setting("allowTypeChangeStreamingDeltaSource", true)) {
+    return SchemaChangedWithVersion(options_.has_start(), version, read_schema_, data);
+  }
+  if ((renamed && !unsafe("unsafeReadOnIncompatibleColumnMappingSchemaChanges.enabled")) ||
+      (widened && setting("enableStreamingSchemaTracking", false))) {
     if (!BooleanConf(context_.config, "spark.databricks.delta.streaming.schemaTracking.enabled", true)) {
       return Error(ErrorKind::kUnsupported, "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE",
                    "Streaming read is not supported on tables with read-incompatible schema changes (e.g. rename or "

@@ -141,6 +141,8 @@ struct EventBounds {
 
 /// A type change that readers of the wider type can follow (Delta's type widening).
 bool IsWidening(const types::DataType& from, const types::DataType& to);
+/// True where a field that both have was widened in one of them.
+bool HasWidening(const types::DataType& a, const types::DataType& b);
 Error SchemaChangedWithVersion(bool with_start, std::int64_t version, const types::Schema& read,
                                const types::Schema& data);
 /// Is data written under `existing` readable under `read`? (delta-streaming 3.3)
