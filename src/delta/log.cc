@@ -412,7 +412,7 @@ class Log final : public DeltaLog {
 
   void WaitForBackground() override {
     std::unique_lock lock(state_mutex_);
-    background_done_.wait(lock, [&] { return !checkpoint_running_; });
+    background_done_.wait(lock, [&] { return !checkpoint_running_ || checkpoint_is_large_; });
   }
 
  private:
@@ -642,6 +642,7 @@ class Log final : public DeltaLog {
         return;
       }
       checkpoint_running_ = true;
+      checkpoint_is_large_ = snapshot->file_count() > kLargeTable;
     }
     // The snapshot of exactly this version where it is still known; a later one serves as well.
     background_->Submit([self = shared_from_this(), this, snapshot] {
@@ -669,6 +670,9 @@ class Log final : public DeltaLog {
   std::string etag_;
   SnapshotPtr last_old_;
   std::string last_old_etag_;
+  /// A checkpoint of so many files takes seconds: commands do not wait for it.
+  static constexpr std::int64_t kLargeTable = 20000;
+  bool checkpoint_is_large_ = false;
   std::map<std::int64_t, std::function<void(std::int64_t)>> listeners_;
   std::int64_t last_key_ = 0;
   bool checkpoint_running_ = false;
