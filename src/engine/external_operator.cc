@@ -55,8 +55,8 @@ void KeepAlive(duckdb::Vector& vector, const duckdb::buffer_ptr<duckdb::VectorBu
 }
 
 bool IsGrouped(ExternalKind kind) {
-  return kind == ExternalKind::kGroupMap || kind == ExternalKind::kCoGroupMap || kind == ExternalKind::kAggregate ||
-         kind == ExternalKind::kTableOfRows || kind == ExternalKind::kWindow;
+  return kind == ExternalKind::kGroupMap || kind == ExternalKind::kGroupState || kind == ExternalKind::kCoGroupMap ||
+         kind == ExternalKind::kAggregate || kind == ExternalKind::kTableOfRows || kind == ExternalKind::kWindow;
 }
 
 struct ExternalBindData : duckdb::TableFunctionData {
@@ -100,6 +100,7 @@ struct ExternalState : duckdb::GlobalTableFunctionState {
   columnar::RecordBatch answer;
   duckdb::buffer_ptr<duckdb::VectorBuffer> answer_buffer;
   std::int64_t answer_at = 0;
+  std::int64_t rows_shown = 0;
 
   /// The last row's keys, and its group's number.
   duckdb::vector<duckdb::Value> last_keys;
@@ -315,6 +316,12 @@ bool Show(ExternalState& state, duckdb::DataChunk& out) {
     }
     out.SetCardinality(static_cast<idx_t>(left));
     state.answer_at += left;
+    state.rows_shown += left;
+    if (const auto limit = data.node->external->row_limit; limit >= 0 && state.rows_shown >= limit) {
+      state.answer_at = state.answer.row_count();
+      state.done = true;
+      state.run.reset();
+    }
     return true;
   }
   const bool by_row = data.node->external->kind == ExternalKind::kTable;
@@ -432,8 +439,9 @@ OperatorFinalizeResultType FinishExternal(duckdb::ExecutionContext& context, duc
     return OperatorFinalizeResultType::HAVE_MORE_OUTPUT;
   }
   const ExternalKind kind = state.data.node->external->kind;
-  if (state.run == nullptr) {
-    if (state.builder.rows() == 0 && kind != ExternalKind::kMap && kind != ExternalKind::kTableOfRows) {
+  if (state.run == nullptr && !state.done) {
+    if (state.builder.rows() == 0 && kind != ExternalKind::kMap && kind != ExternalKind::kTableOfRows &&
+        kind != ExternalKind::kGroupState) {
       return OperatorFinalizeResultType::FINISHED;
     }
     EnsureRun(state, context.client);

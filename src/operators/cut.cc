@@ -3,6 +3,7 @@
 
 #include "operators/cut_internal.h"
 #include "plan/event_time.h"
+#include "plan/external.h"
 
 namespace fleuve::operators {
 
@@ -89,6 +90,8 @@ Result<OperatorPtr> MakeOperator(const LogicalPlan& node, const OperatorContext&
       return MakeGlobalLimit(node, context);
     case PlanKind::kJoin:
       return MakeStreamJoin(node, context);
+    case PlanKind::kExternal:
+      return MakeUserState(node, context);
     default:
       return Error::Internal("a stateful node without an operator");
   }
@@ -109,6 +112,8 @@ bool IsStateful(const LogicalPlan& node, const std::string& output_mode) {
       return output_mode != "complete";
     case PlanKind::kJoin:
       return node.children[0]->is_streaming && node.children[1]->is_streaming;
+    case PlanKind::kExternal:
+      return node.external->kind == plan::ExternalKind::kGroupState;
     default:
       return false;
   }

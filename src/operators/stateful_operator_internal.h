@@ -98,6 +98,7 @@ Result<OperatorPtr> MakeSessionWindow(const plan::LogicalPlan& node,
                                       const OperatorContext& context);  // session_window.cc
 Result<OperatorPtr> MakeDeduplication(const plan::LogicalPlan& node,
                                       const OperatorContext& context);                               // deduplication.cc
+Result<OperatorPtr> MakeUserState(const plan::LogicalPlan& node, const OperatorContext& context);
 Result<OperatorPtr> MakeGlobalLimit(const plan::LogicalPlan& node, const OperatorContext& context);  // global_limit.cc
 Result<OperatorPtr> MakeStreamJoin(const plan::LogicalPlan& node, const OperatorContext& context);   // stream_join.cc
 

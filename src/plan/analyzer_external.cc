@@ -183,6 +183,9 @@ Result<ExprPtr> Analyzer::ExternalFunctionCall(std::shared_ptr<const ExternalFun
                    "It is not allowed to use an aggregate function in the argument of another aggregate function. "
                    "Please use the inner aggregate function in a sub-query.");
     }
+    if (is_aggregate) {
+      FLEUVE_TRY(CheckAggregated(argument, in_window, function->name));
+    }
   }
   std::string shown = Shown(function->name, call.arguments, call.argument_names);
   if (!scope.lambdas.empty()) {
@@ -281,8 +284,24 @@ Result<PlanPtr> Analyzer::GroupKeys(const PlanPtr& input,
 
 Result<PlanPtr> Analyzer::GroupMap(const sc::GroupMap& map) {
   FLEUVE_ASSIGN(std::shared_ptr<const ExternalFunction> function, ExternalFunctionFromProto(map.func()));
-  if (map.has_transform_with_state_info() || map.has_is_map_groups_with_state() || map.has_initial_input()) {
-    return Error::Unsupported("functions over groups that keep state");
+  if (map.has_initial_input() && map.initial_input().rel_type_case() != sc::Relation::REL_TYPE_NOT_SET) {
+    return Error::Unsupported("initial state of transformWithState");
+  }
+  if (map.has_transform_with_state_info()) {
+    const auto& info = map.transform_with_state_info();
+    if (!info.event_time_column_name().empty()) {
+      return Error::Unsupported("an event time column in the output of transformWithState");
+    }
+    if (info.has_output_schema()) {
+      auto with_type = std::make_shared<ExternalFunction>(*function);
+      FLEUVE_ASSIGN(with_type->type, TypeOf(info.output_schema()));
+      function = std::move(with_type);
+    }
+    return GroupState(map.input(), map.grouping_expressions(), std::move(function), map.output_mode(), info.time_mode(),
+                      std::nullopt);
+  }
+  if (map.has_is_map_groups_with_state()) {
+    return Error::Unsupported("functions over groups that keep state, of Scala programs");
   }
   if (function->call_kind() != ExternalCallKind::kGroupMap) {
     return Error::Unsupported("a function of evaluation type " + std::to_string(function->eval_type) + " over groups");
@@ -304,6 +323,49 @@ Result<PlanPtr> Analyzer::GroupMap(const sc::GroupMap& map) {
   }
   plan->external = std::move(op);
   return PlanPtr(std::move(plan));
+}
+
+Result<PlanPtr> Analyzer::GroupState(const sc::Relation& relation,
+                                     const google::protobuf::RepeatedPtrField<sc::Expression>& grouping,
+                                     std::shared_ptr<const ExternalFunction> function, const std::string& output_mode,
+                                     const std::string& timeout, std::optional<DataType> state_type) {
+  if (function->call_kind() != ExternalCallKind::kGroupState) {
+    return Error::Unsupported("a function of evaluation type " + std::to_string(function->eval_type) +
+                              " over groups with state");
+  }
+  FLEUVE_ASSIGN(PlanPtr input, Relation(relation));
+  std::vector<Attribute> keys;
+  FLEUVE_ASSIGN(PlanPtr keyed, GroupKeys(input, grouping, keys));
+  FLEUVE_ASSIGN(std::shared_ptr<LogicalPlan> plan, ExternalPlan(ExternalKind::kGroupState, keyed, std::move(function)));
+  auto op = std::make_shared<ExternalOperator>(*plan->external);
+  op->output_mode = LowerName(output_mode);
+  op->timeout = timeout;
+  op->state_type = std::move(state_type);
+  for (const Attribute& key : keys) {
+    plan->grouping.push_back(AttributeExpr(key));
+  }
+  for (const Attribute& attribute : Visible(*keyed)) {
+    op->calls.front().arguments.push_back(static_cast<int>(plan->exprs.size()));
+    plan->exprs.push_back(AttributeExpr(attribute));
+  }
+  plan->external = std::move(op);
+  return PlanPtr(std::move(plan));
+}
+
+Result<PlanPtr> Analyzer::ApplyWithState(const sc::ApplyInPandasWithState& apply) {
+  FLEUVE_ASSIGN(std::shared_ptr<const ExternalFunction> function, ExternalFunctionFromProto(apply.func()));
+  const auto type_of = [](const std::string& text) -> Result<DataType> {
+    if (!text.empty() && text.front() == '{') {
+      FLEUVE_ASSIGN(const Json json, Json::Parse(text));
+      return DataType::FromJson(json);
+    }
+    return DataType::FromDdl(text);
+  };
+  auto with_type = std::make_shared<ExternalFunction>(*function);
+  FLEUVE_ASSIGN(with_type->type, type_of(apply.output_schema()));
+  FLEUVE_ASSIGN(DataType state_type, type_of(apply.state_schema()));
+  return GroupState(apply.input(), apply.grouping_expressions(), std::move(with_type), apply.output_mode(),
+                    apply.timeout_conf(), std::move(state_type));
 }
 
 Result<PlanPtr> Analyzer::CoGroupMap(const sc::CoGroupMap& map) {

@@ -55,6 +55,17 @@ Error UnresolvedRoutine(const std::vector<std::string>& parts) {
 
 }  // namespace
 
+Result<void> Analyzer::CheckAggregated(const ExprPtr& argument, bool in_window, const std::string& function) {
+  if (argument == nullptr || in_window || argument->deterministic) {
+    return {};
+  }
+  const std::string shown = "\"" + function + "(" + argument->display + ")\"";
+  return Error(
+             ErrorKind::kInvalidArgument, "AGGREGATE_FUNCTION_WITH_NONDETERMINISTIC_EXPRESSION",
+             "Non-deterministic expression " + shown + " should not appear in the arguments of an aggregate function.")
+      .With("sqlExpr", shown);
+}
+
 Result<ExprPtr> Analyzer::Function(const std::string& name, const Arguments& arguments, const FunctionOptions& options,
                                    const Scope& scope, std::shared_ptr<const QueryContext> context) {
   const bool in_window = std::exchange(is_window_function_, false);
@@ -109,6 +120,7 @@ Result<ExprPtr> Analyzer::Function(const std::string& name, const Arguments& arg
                      "It is not allowed to use an aggregate function in the argument of another aggregate function. "
                      "Please use the inner aggregate function in a sub-query.");
       }
+      FLEUVE_TRY(CheckAggregated(argument, in_window, function));
     }
   } else if (options.distinct) {
     return Error(ErrorKind::kInvalidArgument, "INVALID_SQL_SYNTAX.FUNCTION_WITH_UNSUPPORTED_SYNTAX",

@@ -241,6 +241,9 @@ class Analyzer {
   Result<PlanPtr> Transpose(const sc::Transpose& transpose);
   Result<PlanPtr> FreqItems(const sc::StatFreqItems& items);
 
+  /// Aggregates take no values that change from one evaluation to the next.
+  static Result<void> CheckAggregated(const ExprPtr& argument, bool in_window, const std::string& function);
+
   // Functions of the user in other languages (analyzer_external.cc).
   Result<std::shared_ptr<const ExternalContext>> ExternalSettings();
   Result<ExprPtr> ExternalFunctionCall(const sc::CommonInlineUserDefinedFunction& proto, const Scope& scope);
@@ -252,6 +255,11 @@ class Analyzer {
                                                     std::shared_ptr<const ExternalFunction> function);
   Result<PlanPtr> MapPartitions(const sc::MapPartitions& map);
   Result<PlanPtr> GroupMap(const sc::GroupMap& map);
+  Result<PlanPtr> GroupState(const sc::Relation& relation,
+                             const google::protobuf::RepeatedPtrField<sc::Expression>& grouping,
+                             std::shared_ptr<const ExternalFunction> function, const std::string& output_mode,
+                             const std::string& timeout, std::optional<types::DataType> state_type);
+  Result<PlanPtr> ApplyWithState(const sc::ApplyInPandasWithState& apply);
   Result<PlanPtr> CoGroupMap(const sc::CoGroupMap& map);
   /// The input's visible columns and, hidden, one column per grouping expression.
   Result<PlanPtr> GroupKeys(const PlanPtr& input, const google::protobuf::RepeatedPtrField<sc::Expression>& grouping,

@@ -227,7 +227,7 @@ Result<PlanPtr> Analyzer::RelationBody(const sc::Relation& relation) {
     case sc::Relation::kCoGroupMap:
       return CoGroupMap(relation.co_group_map());
     case sc::Relation::kApplyInPandasWithState:
-      return Error::Unsupported("applyInPandasWithState");
+      return ApplyWithState(relation.apply_in_pandas_with_state());
     case sc::Relation::kCommonInlineUserDefinedTableFunction:
       return ExternalTable(relation.common_inline_user_defined_table_function());
     case sc::Relation::kCommonInlineUserDefinedDataSource:

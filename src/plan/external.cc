@@ -32,6 +32,10 @@ ExternalCallKind ExternalFunction::call_kind() const {
     case 253:
     case 254:
       return ExternalCallKind::kAggregate;
+    case 208:
+    case 211:
+    case 213:
+      return ExternalCallKind::kGroupState;
     case 300:
     case 301:
     case 302:

@@ -76,6 +76,14 @@ struct ExternalArgument {
   bool is_table = false;
 };
 
+/// Who answers what running functions ask in the middle of their work (state). Threads: the one that runs the operator.
+class ExternalQuestions {
+ public:
+  virtual ~ExternalQuestions() = default;
+  /// \param reply_bytes  what goes back beside the answer.
+  virtual Result<Json> Answer(const Json& question, std::string_view bytes, std::string* reply_bytes) = 0;
+};
+
 struct ExternalFunction;
 
 /// Where functions of one session run. Threads: any.
@@ -110,7 +118,8 @@ enum class ExternalCallKind {
   kCoGroupMap,  ///< two groups in, rows out
   kAggregate,   ///< a group in, one value out
   kTable,       ///< one row in, rows out
-  kOther,       ///< kinds that keep state between batches
+  kGroupState,  ///< a group and its state in, rows out
+  kOther,       ///< kinds that are not served
 };
 
 /// A function of the user.
@@ -160,6 +169,8 @@ enum class ExternalKind : int {
   kTable,
   /// What the only call (a table function) makes of each partition of rows; as kGroupMap.
   kTableOfRows,
+  /// As kGroupMap, with state for each group; runs also where there are no rows.
+  kGroupState,
   /// Groups as in kAggregate; columns of the child, then one per call over the rows of its frame (see `framed`).
   kWindow,
 };
@@ -170,8 +181,17 @@ struct ExternalOperator {
   std::vector<ExternalCall> calls;
   std::shared_ptr<const ExternalContext> context;
   std::size_t left_arguments = 0;
+  /// kMap: no more than so many rows are asked for (a function may go on for ever); -1: all.
+  std::int64_t row_limit = -1;
   /// kTable: a row without results stays, with NULLs.
   bool outer = false;
+  /// kGroupState: as the user said it. `timeout` is NoTimeout, ProcessingTimeTimeout, EventTimeTimeout; or the time
+  /// mode None, ProcessingTime, EventTime of a stateful processor, which has no type of its state.
+  std::string output_mode;
+  std::string timeout;
+  std::optional<types::DataType> state_type;
+  /// kGroupState on a stream: where the state is; null: it lives as long as the run.
+  std::shared_ptr<ExternalQuestions> questions;
   /// kWindow: one per call; -1: its frame is the whole group; else the position among `exprs` of the number of rows up
   /// to the frame's end (LONG); the next one is the number of rows in the frame.
   std::vector<int> framed;

@@ -622,6 +622,32 @@ PlanPtr OverLeft(const PlanPtr& right, const PlanPtr& left, bool outer) {
   return copy;
 }
 
+/// A limit is told to the function below it; null where there is none.
+PlanPtr LimitRows(const PlanPtr& limit) {
+  std::vector<PlanPtr> above;
+  PlanPtr at = limit->children.front();
+  while (at->kind == PlanKind::kProject) {
+    above.push_back(at);
+    at = at->children.front();
+  }
+  if (at->kind != PlanKind::kExternal || at->external->kind != ExternalKind::kMap) {
+    return nullptr;
+  }
+  auto op = std::make_shared<ExternalOperator>(*at->external);
+  op->row_limit = op->row_limit < 0 ? limit->count : std::min(op->row_limit, limit->count);
+  auto copy = std::make_shared<LogicalPlan>(*at);
+  copy->external = std::move(op);
+  PlanPtr made = std::move(copy);
+  above.push_back(limit);
+  std::rotate(above.begin(), above.end() - 1, above.end());
+  for (std::size_t i = above.size(); i > 0; --i) {
+    auto node = std::make_shared<LogicalPlan>(*above[i - 1]);
+    node->children.front() = std::move(made);
+    made = std::move(node);
+  }
+  return made;
+}
+
 bool HoldsTableFunction(const PlanPtr& plan) {
   bool found = false;
   VisitPlan(plan, [&found](const LogicalPlan& node) {
@@ -682,13 +708,16 @@ Result<PlanPtr> CutExternal(const PlanPtr& plan, const AnalysisConfig& config) {
     if (node->kind == PlanKind::kExternal) {
       const ExternalKind kind = node->external->kind;
       const PlanPtr& child = node->children.front();
-      const bool grouped =
-          kind == ExternalKind::kGroupMap || kind == ExternalKind::kCoGroupMap || kind == ExternalKind::kTableOfRows;
+      const bool grouped = kind == ExternalKind::kGroupMap || kind == ExternalKind::kGroupState ||
+                           kind == ExternalKind::kCoGroupMap || kind == ExternalKind::kTableOfRows;
       if (grouped && child->name != kSortedMark) {
         auto copy = std::make_shared<LogicalPlan>(*node);
         copy->children.front() = Sorted(child, node->grouping, node->order_by);
         return copy;
       }
+    }
+    if (node->kind == PlanKind::kLimit) {
+      return LimitRows(node);
     }
     bool scalar = false;
     bool aggregate = false;

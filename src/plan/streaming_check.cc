@@ -4,6 +4,7 @@
 #include <set>
 
 #include "plan/event_time.h"
+#include "plan/external.h"
 #include "plan/stream_join.h"
 
 namespace fleuve::plan {
@@ -125,9 +126,13 @@ bool IsStreamJoin(const LogicalPlan& node) {
   return node.kind == PlanKind::kJoin && node.children[0]->is_streaming && node.children[1]->is_streaming;
 }
 
+bool IsUserState(const LogicalPlan& node) {
+  return node.kind == PlanKind::kExternal && node.external->kind == ExternalKind::kGroupState;
+}
+
 bool KeepsState(const LogicalPlan& node) {
   return node.is_streaming && (node.kind == PlanKind::kAggregate || node.kind == PlanKind::kDistinct ||
-                               IsStreamJoin(node) || node.kind == PlanKind::kExternal);
+                               IsStreamJoin(node) || IsUserState(node));
 }
 
 /// Refuses a stateful node over one that gives rows older than the watermark.
@@ -205,6 +210,19 @@ Result<void> CheckNode(const LogicalPlan& node, const std::string& mode, const s
               "Distinct aggregations are not supported on streaming DataFrames/Datasets. Consider using "
               "approx_count_distinct() instead.");
         }
+      }
+      return {};
+    case PlanKind::kExternal:
+      if (node.is_streaming && IsUserState(node) && node.external->output_mode != mode) {
+        const auto shown = [](std::string text) {
+          if (!text.empty()) {
+            text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+          }
+          return text;
+        };
+        return Refused("applyInPandasWithState in " + shown(node.external->output_mode) +
+                       " output mode is not supported with " + shown(mode) +
+                       " output mode on a streaming DataFrame/Dataset");
       }
       return {};
     case PlanKind::kDistinct:

@@ -29,6 +29,8 @@ const char* KindName(ExternalKind kind) {
       return "table";
     case ExternalKind::kTableOfRows:
       return "table_of_rows";
+    case ExternalKind::kGroupState:
+      return "group_state";
     case ExternalKind::kWindow:
       return "window";
   }
@@ -162,18 +164,20 @@ Error WrongRows(const types::DataType& got, const types::DataType& expected, boo
 
 class Run final : public plan::ExternalRun {
  public:
-  Run(BorrowedWorker worker, const types::Schema& input, const types::Schema& output, std::string zone, bool is_map)
+  Run(BorrowedWorker worker, const types::Schema& input, const types::Schema& output, std::string zone, bool is_map,
+      std::shared_ptr<plan::ExternalQuestions> questions)
       : worker_(std::move(worker)),
         input_(input),
         output_(std::make_shared<const types::Schema>(output)),
         zone_(std::move(zone)),
-        is_map_(is_map) {}
+        is_map_(is_map),
+        questions_(std::move(questions)) {}
 
   Result<void> Begin(const Task& task, CancellationTokenPtr token) { return worker_->Begin(task, std::move(token)); }
 
   Result<ExternalEvent> Next() override {
     ExternalEvent event;
-    if (waiting_.empty()) {
+    while (waiting_.empty()) {
       FLEUVE_ASSIGN(Event next, WithConditions(worker_->Next()));
       switch (next.kind) {
         case EventKind::kNeedInput:
@@ -183,8 +187,15 @@ class Run final : public plan::ExternalRun {
           worker_.GiveBack();
           event.kind = ExternalEvent::Kind::kDone;
           return event;
-        case EventKind::kMessage:
-          return Error::Internal("a running function asks the server something");
+        case EventKind::kMessage: {
+          if (questions_ == nullptr) {
+            return Error::Internal("a running function asks the server something");
+          }
+          std::string bytes;
+          FLEUVE_ASSIGN(const Json answer, questions_->Answer(next.message, next.bytes, &bytes));
+          FLEUVE_TRY(worker_->Reply(answer, bytes));
+          continue;
+        }
         case EventKind::kOutput:
           break;
       }
@@ -198,10 +209,8 @@ class Run final : public plan::ExternalRun {
       }
     }
     event.kind = ExternalEvent::Kind::kOutput;
-    if (!waiting_.empty()) {
-      event.batch = std::move(waiting_.front());
-      waiting_.pop_front();
-    }
+    event.batch = std::move(waiting_.front());
+    waiting_.pop_front();
     return event;
   }
 
@@ -219,6 +228,7 @@ class Run final : public plan::ExternalRun {
   const std::shared_ptr<const types::Schema> output_;
   const std::string zone_;
   const bool is_map_;
+  const std::shared_ptr<plan::ExternalQuestions> questions_;
   std::deque<columnar::RecordBatch> waiting_;
 };
 
@@ -291,12 +301,20 @@ class Runtime final : public plan::ExternalRuntime {
     header.emplace_back("output", output.ToJson());
     header.emplace_back("left_arguments", static_cast<std::int64_t>(op.left_arguments));
     header.emplace_back("outer", op.outer);
+    if (op.kind == ExternalKind::kGroupState) {
+      header.emplace_back("timeout", op.timeout);
+      header.emplace_back("output_mode", op.output_mode);
+      header.emplace_back("has_store", op.questions != nullptr);
+      if (op.state_type) {
+        header.emplace_back("state_type", op.state_type->ToJson());
+      }
+    }
     header.emplace_back("settings", Settings(*op.context));
     header.emplace_back("python_version", python_version);
     task.header = std::move(header);
     FLEUVE_ASSIGN(BorrowedWorker worker, pool_->Borrow(setup.worker));
     auto run = std::make_unique<Run>(std::move(worker), input, output, op.context->session_zone,
-                                     op.kind == ExternalKind::kMap);
+                                     op.kind == ExternalKind::kMap, op.questions);
     FLEUVE_TRY(run->Begin(task, std::move(token)));
     return std::unique_ptr<plan::ExternalRun>(std::move(run));
   }

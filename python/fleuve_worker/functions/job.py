@@ -184,7 +184,12 @@ class Job:
             self._waiting_rows = 0
 
     def groups(self):
-        """(record batches of one group, without the column of group numbers) for each group."""
+        """The parts of one group (record batches without the column of group numbers), for each group."""
+        for parts in self.group_parts():
+            yield [batch.slice(start, end - start) for batch, start, end in parts]
+
+    def group_parts(self):
+        """For each group a list of (batch, first row, end row)."""
         import numpy
 
         current = None
@@ -200,6 +205,6 @@ class Job:
                     yield parts
                     parts = []
                 current = numbers[start]
-                parts.append(batch.slice(start, end - start))
+                parts.append((batch, start, end))
         if parts:
             yield parts

@@ -64,6 +64,8 @@ class Groups:
         self.names = job.input.names[1:]
         self.pandas = values.Pandas(job, structs=structs)
         self.takes_key = call.parameter_count()
+        self.whole = None
+        self.judged = None
 
     def pandas_key(self, part):
         first = part.slice(0, 1)
@@ -82,6 +84,31 @@ class Groups:
         end = len(self.types) if end is None else end
         columns = list(range(start, end))
         return pyarrow.Table.from_batches([part.select(columns) for part in parts])
+
+    def group_frame(self, parts):
+        """The DataFrame of a group. Groups of one batch are cut out of one DataFrame where that makes no difference."""
+        batch, first, last = parts[0]
+        if len(parts) > 1 or not self.is_plain(batch):
+            return self.frame(self.table([b.slice(s, e - s) for b, s, e in parts]))
+        if self.whole is None or self.whole[0] is not batch:
+            self.whole = (batch, self.frame(self.table([batch])))
+        return self.whole[1].iloc[first:last].reset_index(drop=True)
+
+    def is_plain(self, batch):
+        """True where no column's pandas type depends on whether a value is missing."""
+        import pyarrow
+
+        if self.judged is None or self.judged[0] is not batch:
+            kinds = pyarrow.types
+            plain = all(
+                kinds.is_floating(column.type)
+                or kinds.is_string(column.type)
+                or kinds.is_timestamp(column.type)
+                or (column.null_count == 0 and (kinds.is_integer(column.type) or kinds.is_boolean(column.type)))
+                for column in batch.columns[self.first_value :]
+            )
+            self.judged = (batch, plain)
+        return self.judged[1]
 
     def frame(self, table, start=None, end=None):
         start = self.first_value if start is None else start
@@ -103,13 +130,17 @@ def map_groups(job):
     groups = Groups(job)
     with_key = groups.takes_key >= 2
     by_name = job.columns_by_name
-    for parts in job.groups():
-        if call.eval_type in (GROUP_PANDAS, GROUP_PANDAS_ITER):
+    for pieces in job.group_parts():
+        if call.eval_type == GROUP_PANDAS:
+            key = (groups.pandas_key(pieces[0][0].slice(pieces[0][1], 1)),) if with_key else ()
+            frame = call.function(*key, groups.group_frame(pieces))
+            values.check_pandas(frame, call.return_type, by_name, first_columns_only=False)
+            write_frame(job, groups.pandas, frame, call.return_type)
+            continue
+        parts = [batch.slice(start, end - start) for batch, start, end in pieces]
+        if call.eval_type == GROUP_PANDAS_ITER:
             key = (groups.pandas_key(parts[0]),) if with_key else ()
-            if call.eval_type == GROUP_PANDAS:
-                results = [call.function(*key, groups.frame(groups.table(parts)))]
-            else:
-                results = call.function(*key, (groups.frame(groups.table([part])) for part in parts))
+            results = call.function(*key, (groups.frame(groups.table([part])) for part in parts))
             for frame in results:
                 values.check_pandas(frame, call.return_type, by_name, first_columns_only=False)
                 write_frame(job, groups.pandas, frame, call.return_type)

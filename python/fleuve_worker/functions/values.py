@@ -301,6 +301,7 @@ class Pandas:
         self.loose = loose
         self._to = {}
         self._from = {}
+        self._kinds = {}
 
     def series(self, array, data_type):
         """A Series; a DataFrame for a struct where the function gets those."""
@@ -407,7 +408,10 @@ class Pandas:
         import pyarrow
         from pyspark.sql.pandas.types import to_arrow_type
 
-        kinds = [to_arrow_type(field.dataType) for field in data_type.fields]
+        key = id(data_type)
+        if key not in self._kinds:
+            self._kinds[key] = [to_arrow_type(field.dataType) for field in data_type.fields]
+        kinds = self._kinds[key]
         if len(frame.columns) == 0:
             return [pyarrow.nulls(len(frame), kind) for kind in kinds]
         if self.job.columns_by_name and any(isinstance(name, str) for name in frame.columns):

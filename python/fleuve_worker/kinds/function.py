@@ -1,6 +1,6 @@
 """Runs the user's functions over the rows of an operator of a query (see `src/python/external_runtime.cc`)."""
 
-from fleuve_worker.functions import rows, scalar, table
+from fleuve_worker.functions import rows, scalar, state, table
 from fleuve_worker.functions.job import Job
 
 OPERATORS = {
@@ -9,6 +9,7 @@ OPERATORS = {
     "group_map": rows.map_groups,
     "cogroup_map": rows.map_cogroups,
     "aggregate": rows.aggregate_groups,
+    "group_state": state.group_state,
     "window": rows.windows,
     "table": table.per_row,
     "table_of_rows": table.per_partition,
