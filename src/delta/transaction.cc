@@ -30,6 +30,14 @@ bool InCommitTimesEnabled(const Metadata& metadata) {
   return value != nullptr && *value == "true";
 }
 
+/// The commit's new metadata says new high water marks of identity columns and nothing else.
+bool OnlyCountsIdentities(const Commit& commit) {
+  const CommitInfo* info = InfoOf(commit.actions);
+  const std::string* tag =
+      info == nullptr || !info->tags ? nullptr : FindIn(*info->tags, "delta.identity.schemaUpdate");
+  return tag != nullptr && *tag == "true";
+}
+
 Error Conflict(std::string condition, const std::string& what, const Commit& winner) {
   const CommitInfo* info = InfoOf(winner.actions);
   const std::string operation = info == nullptr ? "another commit" : info->operation;
@@ -217,7 +225,7 @@ Result<void> Transaction::CheckConflict(const fleuve::delta::Commit& winner) {
     if (std::holds_alternative<Protocol>(action)) {
       return Conflict("DELTA_PROTOCOL_CHANGED", "Another commit has changed the table's protocol", winner);
     }
-    if (std::holds_alternative<Metadata>(action)) {
+    if (std::holds_alternative<Metadata>(action) && (new_metadata_ || !OnlyCountsIdentities(winner))) {
       return Conflict("DELTA_METADATA_CHANGED", "Another commit has changed the table's metadata", winner);
     }
   }

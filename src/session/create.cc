@@ -225,7 +225,12 @@ Result<RowsResult> Executor::CreateTable(const pb::CreateTable& create, SessionR
         table.partition_by.push_back(field.name);
       }
       for (const auto& [key, value] : delta->snapshot()->metadata().configuration) {
-        table.properties.emplace(key, value);
+        // What a table keeps for its own use does not pass on.
+        if (!key.starts_with("delta.rowTracking.materialized") && key != "delta.columnMapping.maxColumnId" &&
+            !key.starts_with("delta.inCommitTimestampEnablement") &&
+            key != "delta.requireCheckpointProtectionBeforeVersion") {
+          table.properties.emplace(key, value);
+        }
       }
     } else if (source.row) {
       table.partition_by = source.row->partition_columns;

@@ -177,7 +177,9 @@ class Writer {
     if (!counted.empty() && written.row_count > 0) {
       metadata_.schema_string = SchemaText(AdvanceIdentities(schema_, counted, written.row_count));
       FLEUVE_TRY(transaction_->UpdateMetadata(metadata_));
-      tags_ = {{"delta.identity.schemaUpdate", "true"}};
+      if (!metadata_changed_) {
+        tags_ = {{"delta.identity.schemaUpdate", "true"}};
+      }
     }
     std::vector<delta::Action> actions;
     if (app_) {
