@@ -78,6 +78,10 @@ class DeltaSourceTest : public ::testing::Test {
     SourceContext context;
     context.checkpoint = {location_.store, root_ + "-cp"};
     context.metadata_path = root_ + "-cp/sources/0";
+    context.config.conf = [this](const std::string& key) {
+      const auto at = conf_.find(key);
+      return at == conf_.end() ? std::nullopt : std::optional<std::string>(at->second);
+    };
     if (watermark_) {
       context.event_time.emplace();
       context.event_time->columns = plan::AttributesOf((*relation)->schema());
@@ -143,6 +147,7 @@ class DeltaSourceTest : public ::testing::Test {
   std::string make_error_;
   /// The last column is a watermark's.
   bool watermark_ = false;
+  std::map<std::string, std::string> conf_;
 };
 
 using Lines = std::vector<std::string>;
@@ -327,6 +332,20 @@ TEST_F(DeltaSourceTest, ATrackedSchemaStopsTheStreamOnceAtEachChange) {
   const auto entry = location_.store->Get(root_ + "-cp/_schema_log_" + kId + "/1");
   ASSERT_TRUE(entry.ok());
   EXPECT_NE(entry->find("\"deltaCommitVersion\":2"), std::string::npos) << *entry;
+}
+
+TEST_F(DeltaSourceTest, WidenedTypesAskForTrackingWhereTheSettingsSaySo) {
+  const auto field = [](const char* type) {
+    return std::string(R"({"name":"id","type":")") + type + R"(","nullable":true,"metadata":{}})";
+  };
+  Commit(0, kProtocol + MetadataLine(field("integer")) + Add("a", 1));
+  Commit(1, MetadataLine(field("long")) + Add("b", 1));
+  const plan::Options options = {{"startingVersion", "0"}};
+  EXPECT_EQ(Batches(*Make(options)), (Lines{"2/-1 a b"}));
+  conf_["spark.databricks.delta.typeWidening.enableStreamingSchemaTracking"] = "true";
+  EXPECT_EQ(Batches(*Make(options)), (Lines{"DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG"}));
+  conf_ = {{"spark.databricks.delta.typeWidening.allowTypeChangeStreamingDeltaSource", "false"}};
+  EXPECT_EQ(Batches(*Make(options)), (Lines{"DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS"}));
 }
 
 TEST_F(DeltaSourceTest, TheSnapshotInEventTimeOrder) {
