@@ -202,7 +202,8 @@ class KafkaSource final : public Source {
     // A batch that waits for more records or for its time is looked for again and again.
     listening_ = callback && !options_.min_offsets;
     consumer_->Listen(listening_ ? std::move(callback) : nullptr);
-    return listening_;
+    // New topics of a pattern announce themselves to nobody: they are looked for besides.
+    return listening_ && options_.strategy != Strategy::kSubscribePattern;
   }
 
   void Stop() override { consumer_->Listen(nullptr); }
