@@ -28,6 +28,7 @@ class Server:
 
     def __init__(self, folder, *flags, env=None):
         self.folder = folder
+        self.sessions = []
         self.log_path = os.path.join(folder, "server.log")
         self.log = open(self.log_path, "a")
         self.process = subprocess.Popen(
@@ -58,7 +59,14 @@ class Server:
         session = SparkSession.builder.remote(self.url).create()
         session.client.set_retry_policies([DefaultPolicy(max_retries=3)])
         SESSIONS.append(session)
+        self.sessions.append(session)
         return session
+
+    def close_sessions(self):
+        """Or functions of later tests would ask the server of an earlier one: PySpark has a current session."""
+        for session in self.sessions:
+            session.release_session_on_close = self.process.poll() is None
+            session.stop()
 
     def kill(self):
         self.process.kill()
@@ -89,6 +97,7 @@ def start_server(folder):
 
     yield start
     for server in servers:
+        server.close_sessions()
         if server.process.poll() is None:
             server.kill()
 

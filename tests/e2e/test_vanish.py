@@ -25,8 +25,10 @@ time.sleep(60)
 
 def run_and_kill(server, folder, program):
     """Runs a client's program until it has said that it is ready, and kills it."""
-    client = subprocess.Popen(
-        [sys.executable, "-c", HEAD + program + TAIL, server.url, folder], stdout=subprocess.PIPE, text=True)
+    path = folder + "/client.py"
+    with open(path, "w") as file:
+        file.write(HEAD + program + TAIL)
+    client = subprocess.Popen([sys.executable, path, server.url, folder], stdout=subprocess.PIPE, text=True)
     try:
         assert client.stdout.readline().strip() == "ready"
     finally:
