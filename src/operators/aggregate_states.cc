@@ -46,6 +46,11 @@ bool IsMeanOfDoubles(const Expr& call) {
 
 bool IsCount(const Expr& call) { return call.function == "duck_count" || call.function == "duck_count_star"; }
 
+/// `max` of spark_max.
+std::string NameOf(const Expr& call) {
+  return call.function.substr(call.function.starts_with("spark_") ? std::string_view("spark_").size() : 0);
+}
+
 /// sum / count, NULL where nothing was counted.
 Result<ExprPtr> Quotient(const ExprPtr& sum, const ExprPtr& count) {
   static const plan::AnalysisConfig config;
@@ -95,10 +100,10 @@ Result<AggregateStates> DescribeAggregates(const plan::LogicalPlan& node) {
   std::vector<ExprPtr> finals;
   std::vector<ExprPtr> row_finals;
   bool rows_suffice = true;
-  const auto add_column = [&states](DataType type) {
+  const auto add_column = [&states](std::string name, DataType type) {
     plan::Attribute column;
     column.id = plan::NewAttributeId();
-    column.name = "state" + std::to_string(states.columns.size());
+    column.name = std::move(name);
     column.type = std::move(type);
     column.nullable = true;
     states.columns.push_back(column);
@@ -121,22 +126,22 @@ Result<AggregateStates> DescribeAggregates(const plan::LogicalPlan& node) {
       return Error::Unsupported("the aggregate " + call->display + " on a stream");
     }
     if (count) {
-      const ExprPtr state = add_column(DataType::Long());
+      const ExprPtr state = add_column("count", DataType::Long());
       states.partial.push_back(call);
       const ExprPtr sum = Aggregate(*call, "spark_sum", {state}, DataType::Long());
       states.merge.push_back(sum);
       finals.push_back(or_zero(sum));
       row_finals.push_back(or_zero(state));
     } else if (folds) {
-      const ExprPtr state = add_column(call->type);
+      const ExprPtr state = add_column(NameOf(*call), call->type);
       states.partial.push_back(call);
       const ExprPtr fold = Aggregate(*call, call->function, {state}, call->type);
       states.merge.push_back(fold);
       finals.push_back(fold);
       row_finals.push_back(state);
     } else if (IsMeanOfDoubles(*call)) {
-      const ExprPtr sum = add_column(DataType::Double());
-      const ExprPtr number = add_column(DataType::Long());
+      const ExprPtr sum = add_column("sum", DataType::Double());
+      const ExprPtr number = add_column("count", DataType::Long());
       auto summed = std::make_shared<Expr>(*call);
       summed->function = "spark_sum";
       states.partial.push_back(std::move(summed));
@@ -153,7 +158,7 @@ Result<AggregateStates> DescribeAggregates(const plan::LogicalPlan& node) {
       FLEUVE_ASSIGN(mean, Quotient(sum, or_zero(number)));
       row_finals.push_back(std::move(mean));
     } else {
-      const ExprPtr state = add_column(DataType::Binary());
+      const ExprPtr state = add_column(NameOf(*call), DataType::Binary());
       auto partial = std::make_shared<Expr>(*call);
       partial->function += "#partial";
       partial->children.push_back(plan::MakeNull(call->type));

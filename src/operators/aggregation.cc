@@ -65,6 +65,8 @@ class Aggregation final : public StatefulOperator {
     space.key_schema = TypesText(keys_);
     space.value_schema = TypesText(states_.columns);
     space.value_note = states_.note;
+    space.key_columns = ColumnsText(keys_);
+    space.value_columns = ColumnsText(states_.columns);
     return {std::move(space)};
   }
   const std::vector<PlanPtr>& inputs() const override { return inputs_; }

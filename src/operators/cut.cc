@@ -184,6 +184,12 @@ std::string TypesText(const std::vector<Attribute>& columns) {
   return text + ">";
 }
 
+std::string ColumnsText(const std::vector<Attribute>& columns) {
+  LogicalPlan node;
+  node.output = Visible(columns);
+  return plan::SchemaOf(node).ToJson().Dump();
+}
+
 int OperatorOfLeaf(const LogicalPlan& node) {
   if (node.kind != PlanKind::kRows || !node.name.starts_with(kLeafMark)) {
     return -1;

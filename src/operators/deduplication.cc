@@ -29,6 +29,11 @@ class Deduplication final : public StatefulOperator {
     keys.timed_by_value = within_;
     keys.key_schema = TypesText(keys_);
     keys.value_schema = within_ ? "struct<bigint>" : "struct<>";
+    keys.key_columns = ColumnsText(keys_);
+    Attribute value;
+    value.name = within_ ? "expiresAtMicros" : "__dummy__";
+    value.type = within_ ? types::DataType::Long() : types::DataType::Void();
+    keys.value_columns = ColumnsText({value});
     return {std::move(keys)};
   }
   const std::vector<PlanPtr>& inputs() const override { return inputs_; }

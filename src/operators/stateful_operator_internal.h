@@ -97,7 +97,7 @@ Result<OperatorPtr> MakeAggregation(const plan::LogicalPlan& node, const Operato
 Result<OperatorPtr> MakeSessionWindow(const plan::LogicalPlan& node,
                                       const OperatorContext& context);  // session_window.cc
 Result<OperatorPtr> MakeDeduplication(const plan::LogicalPlan& node,
-                                      const OperatorContext& context);                               // deduplication.cc
+                                      const OperatorContext& context);  // deduplication.cc
 Result<OperatorPtr> MakeUserState(const plan::LogicalPlan& node, const OperatorContext& context);
 Result<OperatorPtr> MakeGlobalLimit(const plan::LogicalPlan& node, const OperatorContext& context);  // global_limit.cc
 Result<OperatorPtr> MakeStreamJoin(const plan::LogicalPlan& node, const OperatorContext& context);   // stream_join.cc
@@ -110,6 +110,9 @@ plan::PlanPtr NeededColumns(const plan::PlanPtr& child, const std::set<std::int6
 plan::PlanPtr RowsPlan(std::vector<plan::Attribute> output, std::vector<columnar::RecordBatch> batches);
 /// `struct<bigint,string>`: types without names, as schemas of spaces are compared.
 std::string TypesText(const std::vector<plan::Attribute>& columns);
+
+/// The columns as schema JSON, for readers of the state.
+std::string ColumnsText(const std::vector<plan::Attribute>& columns);
 
 /// True where the node keeps state in a query of this output mode (and is streaming).
 bool IsStateful(const plan::LogicalPlan& node, const std::string& output_mode);

@@ -6,6 +6,7 @@
 #include "connectors/files/file_table.h"
 #include "connectors/kafka/kafka.h"
 #include "connectors/sink.h"
+#include "operators/state_table.h"
 #include "plan/analyzer.h"
 #include "session/resolver_internal.h"
 #include "spark/connect/relations.pb.h"
@@ -545,6 +546,16 @@ Result<ResolvedTable> SessionResolver::ResolveDataSource(const std::string& form
   }
   if (is_streaming) {
     return OpenStream(name, schema, options, all_paths, {});
+  }
+  if (name == "statestore" || name == "state-metadata") {
+    Options all = options;
+    if (all_paths.size() == 1) {
+      all["path"] = all_paths[0];
+    }
+    ResolvedTable resolved;
+    FLEUVE_ASSIGN(resolved.table,
+                  name == "statestore" ? operators::OpenStateTable(all) : operators::OpenStateMetadata(all));
+    return resolved;
   }
   if (name == "delta") {
     if (all_paths.size() != 1) {

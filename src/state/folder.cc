@@ -33,7 +33,9 @@ std::string SchemaText(const StoreSpec& spec) {
         .Set("timedByValue", space.timed_by_value)
         .Set("keySchema", space.key_schema)
         .Set("valueSchema", space.value_schema)
-        .Set("valueNote", space.value_note);
+        .Set("valueNote", space.value_note)
+        .Set("keyColumns", space.key_columns)
+        .Set("valueColumns", space.value_columns);
     spaces.push_back(std::move(json));
   }
   Json json;
@@ -168,6 +170,34 @@ Result<std::vector<FoundOperator>> FindOperators(const storage::Location& state_
   }
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
   return found;
+}
+
+Result<StoreSpec> ReadSpec(const storage::Location& folder) {
+  StoreSpec spec;
+  spec.folder = folder;
+  FLEUVE_ASSIGN(const std::string metadata, folder.store->Get(MetadataPath(folder.path)));
+  const std::size_t line = metadata.find('\n');
+  FLEUVE_ASSIGN(const Json told, Json::Parse(line == std::string::npos ? metadata : metadata.substr(line + 1)));
+  spec.operator_id = static_cast<int>(told["operatorInfo"]["operatorId"].AsInt());
+  spec.operator_name = told["operatorInfo"]["operatorName"].AsString();
+  FLEUVE_ASSIGN(const std::string schema, folder.store->Get(SchemaPath(folder.path)));
+  if (!schema.starts_with(kSchemaMagic)) {
+    return Foreign(folder.path);
+  }
+  FLEUVE_ASSIGN(const Json json, Json::Parse(std::string_view(schema).substr(kSchemaMagic.size())));
+  for (const Json& one : json["spaces"].items()) {
+    SpaceSpec space;
+    space.name = one["name"].AsString();
+    space.timed = one["timed"].AsBool();
+    space.timed_by_value = one["timedByValue"].AsBool();
+    space.key_schema = one["keySchema"].AsString();
+    space.value_schema = one["valueSchema"].AsString();
+    space.value_note = one["valueNote"].AsString();
+    space.key_columns = one["keyColumns"].AsString();
+    space.value_columns = one["valueColumns"].AsString();
+    spec.spaces.push_back(std::move(space));
+  }
+  return spec;
 }
 
 void AppendTime(std::string& key, std::int64_t micros) {

@@ -47,6 +47,10 @@ struct SpaceSpec {
   std::string value_note;
   /// True: as `timed`, but the eight bytes stand in front of every value. Not together with `timed`.
   bool timed_by_value = false;
+  /// For who reads the state as a table: the columns of keys and values (schema JSON), times in front left out. Empty:
+  /// the space is not to be read so.
+  std::string key_columns{};
+  std::string value_columns{};
 };
 
 /// What a store is made for.
@@ -154,6 +158,9 @@ struct FoundOperator {
 /// Empty where there is no state. CANNOT_LOAD_STATE_STORE.UNCATEGORIZED with an explanation where another engine wrote
 /// it (no folder of ours, Spark's .delta, .zip or .changelog files).
 Result<std::vector<FoundOperator>> FindOperators(const storage::Location& state_folder);
+
+/// What the folder of a store says of it (`_metadata`). kNotFound where there is none.
+Result<StoreSpec> ReadSpec(const storage::Location& folder);
 
 /// The value of `stateStore.providerClass` in offsets of queries with state of ours: another engine refuses it by name.
 inline constexpr std::string_view kProviderClass = "fleuve.StateStore";
