@@ -201,7 +201,8 @@ Result<void> CheckNode(const LogicalPlan& node, const std::string& mode, const s
   switch (node.kind) {
     case PlanKind::kAggregate:
       for (const ExprPtr& expr : node.aggregates) {
-        if (AnyExpr(expr, [](const Expr& part) { return part.external != nullptr; })) {
+        if (AnyExpr(expr,
+                    [](const Expr& part) { return part.kind == ExprKind::kAggregate && part.external != nullptr; })) {
           return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_3067",
                        "Streaming aggregation doesn't support group aggregate pandas UDF");
         }
