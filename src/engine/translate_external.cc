@@ -8,13 +8,15 @@ namespace fleuve::engine {
 
 Translator::Block Translator::External(const plan::PlanPtr& plan) {
   const plan::LogicalPlan& node = *plan;
-  if (!scopes_.empty()) {
-    for (const auto& expr : plan::ExpressionsOf(node)) {
+  // The engine would have to run the operator once per row of the query around it.
+  plan::VisitPlan(plan, [](const plan::LogicalPlan& below) {
+    for (const auto& expr : plan::ExpressionsOf(below)) {
       if (plan::AnyExpr(expr, [](const plan::Expr& part) { return part.is_outer; })) {
-        RaiseError(Error::Unsupported("a function of the user over columns of the query around it"));
+        RaiseError(
+            Error::Unsupported("a function of the user in a subquery, over rows that depend on the query around it"));
       }
     }
-  }
+  });
   const auto& child = node.children.at(0);
   Block block = Plan(child);
   const std::string alias = NewAlias();

@@ -1,6 +1,7 @@
 #include <proto/unpack.h>
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 
 #include "plan/analyzer_internal.h"
@@ -85,6 +86,15 @@ Result<ExprPtr> Analyzer::Function(const std::string& name, const Arguments& arg
     function = parts.back();
   }
   const std::optional<FunctionKind> kind = FindFunctionKind(function);
+  if (kind && function == name && std::isalpha(static_cast<unsigned char>(function.front())) != 0) {
+    // A registered function stands in for Spark's own of that name.
+    FLEUVE_ASSIGN(const std::optional<SqlFunction> registered, resolver_.ResolveFunction({function}));
+    if (registered && registered->external != nullptr &&
+        registered->external->call_kind() != ExternalCallKind::kTable) {
+      is_window_function_ = in_window;
+      return ExternalFunctionCall(registered->external, arguments, options.distinct, scope);
+    }
+  }
   FLEUVE_ASSIGN(std::optional<ExprPtr> special, SpecialFunction(LowerName(function), arguments, scope));
   if (special) {
     return *special;
