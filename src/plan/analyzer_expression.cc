@@ -1,9 +1,11 @@
 #include <proto/unpack.h>
 
+#include "base/bytes.h"
 #include "plan/analyzer_internal.h"
 #include "plan/proto_types.h"
 #include "plan/variant_path_internal.h"
 #include "sql/parser.h"
+#include "types/time_zone.h"
 
 namespace fleuve::plan {
 namespace {
@@ -301,6 +303,47 @@ Result<ExprPtr> Analyzer::ExtensionExpression(const sc::Expression& expression, 
   return Error::Unsupported("an extension expression of an unknown kind");
 }
 
+namespace {
+
+/// What `epoch`, `now`, `today`, `tomorrow` and `yesterday` stand for in a cast; null for any other text.
+ExprPtr SpecialDate(const Expr& text, const DataType& type, const AnalysisConfig& config) {
+  const bool date = type.Is(TypeKind::kDate);
+  if (text.kind != ExprKind::kLiteral || !text.type.IsString() || text.value.is_null() ||
+      (!date && !type.Is(TypeKind::kTimestamp) && !type.Is(TypeKind::kTimestampNtz))) {
+    return nullptr;
+  }
+  const std::string word = AsciiLower(TrimAscii(text.value.text()));
+  const auto zone = types::TimeZone::Find(config.session_zone);
+  if (!zone.ok()) {
+    return nullptr;
+  }
+  constexpr std::int64_t kDay = 86400000000;
+  const std::int64_t local = (*zone)->UtcToLocal(config.now_micros);
+  const std::int64_t today = local / kDay - (local % kDay < 0 ? 1 : 0);
+  std::int64_t day = today;
+  if (word == "epoch") {
+    day = 0;
+  } else if (word == "tomorrow") {
+    day = today + 1;
+  } else if (word == "yesterday") {
+    day = today - 1;
+  } else if (word != "today" && word != "now") {
+    return nullptr;
+  }
+  if (date) {
+    return MakeLiteral(types::Value(day), type);
+  }
+  if (type.Is(TypeKind::kTimestampNtz)) {
+    return MakeLiteral(types::Value(word == "now" ? local : day * kDay), type);
+  }
+  const std::int64_t instant = word == "now"     ? config.now_micros
+                               : word == "epoch" ? 0
+                                                 : (*zone)->LocalToUtc(day * kDay);
+  return MakeLiteral(types::Value(instant), type);
+}
+
+}  // namespace
+
 Result<ExprPtr> Analyzer::Cast(const sc::Expression_Cast& cast, const Scope& scope) {
   FLEUVE_ASSIGN(ExprPtr child, Expression(cast.expr(), scope));
   DataType type;
@@ -327,6 +370,9 @@ Result<ExprPtr> Analyzer::Cast(const sc::Expression_Cast& cast, const Scope& sco
       return Error::Unsupported("a cast with evaluation mode " + std::to_string(cast.eval_mode()));
   }
   FLEUVE_ASSIGN(ExprPtr made, MakeCast(child, type, mode, config_));
+  if (const ExprPtr special = SpecialDate(*child, type, config_); special != nullptr) {
+    made = special;
+  }
   if (type.Is(TypeKind::kArray) || type.Is(TypeKind::kMap) || type.Is(TypeKind::kStruct)) {
     return made;  // shown as the child alone
   }

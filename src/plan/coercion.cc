@@ -559,7 +559,7 @@ Result<ExprPtr> MakeCast(const ExprPtr& expr, const DataType& type, CastMode mod
           .With("srcType", "\"" + from.Sql() + "\"")
           .With("targetType", "\"" + type.Sql() + "\"");
     };
-    if (from.IsNumeric() && type.Is(TypeKind::kDate)) {
+    if (from.IsNumeric() && type.Is(TypeKind::kDate) && mode != CastMode::kLegacy) {
       return mismatch("CAST_WITH_FUNC_SUGGESTION",
                       ". To convert values from \"" + from.Sql() +
                           "\" to \"DATE\", you can use the functions `DATE_FROM_UNIX_DATE` instead");

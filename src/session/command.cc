@@ -151,7 +151,12 @@ Result<void> Executor::RunSqlCommand(const sc::SqlCommand& command) {
 }
 
 Result<void> Executor::CreateView(const sc::CreateDataFrameViewCommand& command) {
-  FLEUVE_ASSIGN(const std::vector<std::string> parts, sql::ParseMultipartName(command.name()));
+  const auto parsed = sql::ParseMultipartName(command.name());
+  if (!parsed.ok()) {
+    return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1321", "Invalid view name: " + command.name() + ".")
+        .Family(ErrorFamily::kAnalysis);
+  }
+  const std::vector<std::string>& parts = *parsed;
   if (parts.size() != 1 &&
       !(command.is_global() && parts.size() == 2 && EqualsIgnoreAsciiCase(parts[0], "global_temp"))) {
     return Error(

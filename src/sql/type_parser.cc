@@ -116,7 +116,7 @@ Result<DataType> Parser::ParseType() {
           .With("maxPrecision", "38");
     }
     if (scale > precision) {
-      return ErrorFrom(first, "DECIMAL_SCALE_EXCEEDS_PRECISION",
+      return ErrorFrom(first, "_LEGACY_ERROR_TEMP_1228",
                        "Decimal scale " + std::to_string(scale) + " cannot be greater than precision " +
                            std::to_string(precision) + ".");
     }

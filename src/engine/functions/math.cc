@@ -59,6 +59,23 @@ double StrictExp(double x) {
   return std::ldexp(1 - ((low - (x * c) / (2 - c)) - high), k);
 }
 
+/// As Java computes it, to the last digit.
+double StrictCosh(double x) {
+  const double magnitude = std::fabs(x);
+  if (magnitude < 0.34657359027997264) {
+    const double t = std::expm1(magnitude);
+    const double w = 1 + t;
+    return magnitude < 2.7755575615628914e-17 ? w : 1 + (t * t) / (w + w);
+  }
+  if (magnitude < 22) {
+    const double t = StrictExp(magnitude);
+    return 0.5 * t + 0.5 / t;
+  }
+  return magnitude < 709.782712893384 ? 0.5 * StrictExp(magnitude) : std::cosh(x);
+}
+
+double Asinh(double x) { return std::isinf(x) ? x : std::log(x + std::sqrt(x * x + 1)); }
+
 double Cbrt(double x) { return static_cast<double>(std::cbrt(static_cast<long double>(x))); }
 double Cot(double x) { return 1 / std::tan(x); }
 double Sec(double x) { return 1 / std::cos(x); }
@@ -453,9 +470,9 @@ const ScalarTable& MathKernels() {
       {"spark_acos", Nulls::kPropagate, MakeUnary<std::acos>},
       {"spark_atan", Nulls::kPropagate, MakeUnary<std::atan>},
       {"spark_sinh", Nulls::kPropagate, MakeUnary<std::sinh>},
-      {"spark_cosh", Nulls::kPropagate, MakeUnary<std::cosh>},
+      {"spark_cosh", Nulls::kPropagate, MakeUnary<StrictCosh>},
       {"spark_tanh", Nulls::kPropagate, MakeUnary<std::tanh>},
-      {"spark_asinh", Nulls::kPropagate, MakeUnary<std::asinh>},
+      {"spark_asinh", Nulls::kPropagate, MakeUnary<Asinh>},
       {"spark_acosh", Nulls::kPropagate, MakeUnary<std::acosh>},
       {"spark_atanh", Nulls::kPropagate, MakeUnary<std::atanh>},
       {"spark_rint", Nulls::kPropagate, MakeUnary<std::nearbyint>},

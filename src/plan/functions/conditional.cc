@@ -50,7 +50,15 @@ Result<ExprPtr> BuildWhen(Call& call) {
   display += " END";
   call.name = "casewhen";
   FLEUVE_ASSIGN(DataType type, call.ToCommon(values));
-  return Shown(call, MakeCase(call.args, has_else, type), display);
+  ExprPtr made = MakeCase(call.args, has_else, type);
+  const types::Value* test = call.LiteralOf(0);
+  if (test != nullptr && !test->is_null() && test->boolean() && !call.args[1]->nullable && made->nullable) {
+    // The first branch is always taken.
+    auto copy = std::make_shared<Expr>(*made);
+    copy->nullable = false;
+    made = std::move(copy);
+  }
+  return Shown(call, made, display);
 }
 
 Result<ExprPtr> BuildCoalesce(Call& call) {

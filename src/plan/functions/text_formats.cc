@@ -125,8 +125,8 @@ bool IsFailFast(const Options& options) {
 }
 
 Result<ExprPtr> BuildFromJson(Call& call) {
-  const std::string display = "from_json(" + call.shown[0] + ")";
   FLEUVE_ASSIGN(const DataType schema, SchemaOf(call, 1));
+  const std::string display = schema.Is(TypeKind::kMap) ? "entries" : "from_json(" + call.shown[0] + ")";
   FLEUVE_ASSIGN(const Options options, OptionsOf(call, 2));
   if (!call.type(0).IsString() && !call.type(0).Is(TypeKind::kVoid)) {
     return call.Unexpected(0, "STRING");
