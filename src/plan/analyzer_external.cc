@@ -23,6 +23,7 @@ constexpr const char* kSettings[] = {
     "spark.sql.execution.pandas.convertToArrowArraySafely",
     "spark.sql.execution.pyspark.binaryAsBytes",
     "spark.sql.execution.pyspark.python",
+    "spark.sql.execution.pythonUDF.arrow.concurrency.level",
     "spark.sql.execution.pythonUDF.pandas.intToDecimalCoercionEnabled",
     "spark.sql.legacy.execution.pandas.groupedMap.assignColumnsByName",
     "spark.sql.legacy.execution.pythonUDF.pandas.conversion.enabled",
@@ -107,6 +108,9 @@ Result<std::shared_ptr<const ExternalContext>> Analyzer::ExternalSettings() {
     context->runtime = resolver_.External();
     if (context->runtime == nullptr) {
       return Error::Unsupported("functions in other languages: nothing here runs them");
+    }
+    if (const auto profiler = Conf("spark.sql.pyspark.udf.profiler"); profiler && !profiler->empty()) {
+      return Error::Unsupported("profiling of Python functions (spark.sql.pyspark.udf.profiler)");
     }
     for (const char* key : kSettings) {
       if (std::optional<std::string> value = Conf(key)) {

@@ -84,7 +84,7 @@ def by_arrow_rows(job, call):
             rows = zip(*[column(batch, p) for p in call.all_positions])
         else:
             rows = [()] * batch.num_rows
-        results = [function(*row) for row in rows]
+        results = at_once(job, function, rows)
         made = results if writer is None else [writer(result) for result in results]
         try:
             return pyarrow.array(made, type=arrow_type)
@@ -92,6 +92,17 @@ def by_arrow_rows(job, call):
             return pyarrow.array(made).cast(target_type=arrow_type, safe=job.safe)
 
     return evaluate_one
+
+
+def at_once(job, function, rows):
+    """The results of all rows; of several at a time where the session says so."""
+    level = job.settings.get("spark.sql.execution.pythonUDF.arrow.concurrency.level")
+    if not level:
+        return [function(*row) for row in rows]
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(max_workers=int(level)) as pool:
+        return list(pool.map(lambda row: function(*row), rows))
 
 
 def by_pandas_rows(job, call):
