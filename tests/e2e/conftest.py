@@ -51,12 +51,15 @@ class Server:
         """A PySpark session that gives up on a server that was killed after a second.
 
         By default every call, also those that PySpark makes in the background, is tried again for ten minutes; closing or
-        collecting any session then waits for them, under a lock that all sessions of the process share.
+        collecting any session then waits for them, under a lock that all sessions of the process share. Nor does it take
+        over what gRPC remembers of an earlier server that had the same port.
         """
-        from pyspark.sql import SparkSession
+        from pyspark.sql.connect.client import DefaultChannelBuilder
         from pyspark.sql.connect.client.retries import DefaultPolicy
+        from pyspark.sql.connect.session import SparkSession
 
-        session = SparkSession.builder.remote(self.url).create()
+        channel = DefaultChannelBuilder(self.url, [("grpc.use_local_subchannel_pool", 1)])
+        session = SparkSession.builder.channelBuilder(channel).create()
         session.client.set_retry_policies([DefaultPolicy(max_retries=3)])
         SESSIONS.append(session)
         self.sessions.append(session)
