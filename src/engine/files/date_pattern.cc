@@ -784,6 +784,35 @@ std::optional<std::int64_t> TimeText::ParseTimestampNtz(std::string_view text) c
   return parsed->local_micros;
 }
 
+namespace {
+
+/// `2000-01-01T00:00GMT+01:00`, as very old writers had it, without the GMT.
+std::string WithoutGmt(std::string_view text) {
+  std::string out(text);
+  if (const auto at = out.find("GMT"); at != std::string::npos) {
+    out.erase(at, 3);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> TimeText::ReadDate(std::string_view text, bool fallback) const {
+  auto days = ParseDate(text);
+  if (!days && fallback && date_) {
+    days = types::ParseDate(WithoutGmt(text));
+  }
+  return days;
+}
+
+std::optional<std::int64_t> TimeText::ReadTimestamp(std::string_view text, bool fallback) const {
+  auto micros = ParseTimestamp(text);
+  if (!micros && fallback && timestamp_) {
+    micros = types::ParseTimestamp(WithoutGmt(text), zone_name_);
+  }
+  return micros;
+}
+
 void TimeText::FormatDate(std::int64_t days, std::string& out) const {
   if (!date_) {
     out += types::DateToString(days);

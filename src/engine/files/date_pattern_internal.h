@@ -60,6 +60,9 @@ class TimeText {
   std::optional<std::int64_t> ParseDate(std::string_view text) const;
   std::optional<std::int64_t> ParseTimestamp(std::string_view text) const;
   std::optional<std::int64_t> ParseTimestampNtz(std::string_view text) const;
+  /// The same for values, not for types: what does not match the pattern may be in the default form where `fallback`.
+  std::optional<std::int64_t> ReadDate(std::string_view text, bool fallback) const;
+  std::optional<std::int64_t> ReadTimestamp(std::string_view text, bool fallback) const;
 
   void FormatDate(std::int64_t days, std::string& out) const;
   void FormatTimestamp(std::int64_t micros, std::string& out) const;

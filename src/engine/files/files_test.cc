@@ -319,6 +319,12 @@ TEST(DatePatternTest, ReadsAndWritesJavaPatterns) {
   EXPECT_EQ(parse("yyyyMMddHHmmss", "20240105110000"), 1704448800000000);
   EXPECT_EQ(parse("dd/MM/yyyy", "31/02/2024"), std::nullopt);
   const auto times = TimeText::Make("", "yyyy-MM-dd'T'HH:mm:ss[.SSS][XXX]", "", "Europe/Paris");
+  const auto other = TimeText::Make("dd.MM.yyyy", "dd.MM.yyyy", "", "Europe/Paris");
+  EXPECT_EQ(other->ReadTimestamp("2024-01-05 11:00:00", false), std::nullopt);
+  EXPECT_EQ(other->ReadTimestamp("2024-01-05 11:00:00", true), 1704448800000000);
+  EXPECT_EQ(other->ReadTimestamp("2024-01-05T11:00:00GMT+01:00", true), 1704448800000000);
+  EXPECT_EQ(other->ReadDate("2024-01-05", false), std::nullopt);
+  EXPECT_EQ(other->ReadDate("2024-01-05", true), 19727);
   std::string out;
   times->FormatTimestamp(1704448800250000, out);
   EXPECT_EQ(out, "2024-01-05T11:00:00.250+01:00");

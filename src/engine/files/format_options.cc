@@ -184,7 +184,7 @@ Result<void> FillShared(const plan::Options& options, const std::string& zone, R
   const std::string ntz = TextOption(options, {"timestampNTZFormat"}, "");
   FLEUVE_ASSIGN(out.times,
                 TimeText::Make(date, timestamp, ntz, TextOption(options, {"timeZone", "timestampZone"}, zone)));
-  FLEUVE_ASSIGN(out.parsing_fallback, BoolOption(options, "enableDateTimeParsingFallback", true));
+  FLEUVE_ASSIGN(out.parsing_fallback, BoolOption(options, "enableDateTimeParsingFallback", false));
   FLEUVE_TRY(CheckLocale(options));
   FLEUVE_TRY(RefuseSet(options, {"singleVariantColumn"}));
   return {};

@@ -33,8 +33,8 @@ struct ReadOptions {
   std::string bad_records_path;
   double sampling_ratio = 1.0;
   TimeText times;
-  /// Text that does not match a default form may be read in older ways (no patterns given).
-  bool parsing_fallback = true;
+  /// Values that do not match a given pattern may be in the default form.
+  bool parsing_fallback = false;
 };
 
 struct JsonOptions : ReadOptions {

@@ -745,7 +745,7 @@ JsonOutcome JsonValueParser::Scalar(JsonNode& node, JsonToken token, duckdb::Vec
       if (!scanner_.String(&text)) {
         return JsonOutcome::kSyntax;
       }
-      const auto days = options_.times.ParseDate(text);
+      const auto days = options_.times.ReadDate(text, options_.parsing_fallback);
       if (!days) {
         SetNull(out, row);
         return JsonOutcome::kMismatch;
@@ -772,8 +772,9 @@ JsonOutcome JsonValueParser::Scalar(JsonNode& node, JsonToken token, duckdb::Vec
       if (!scanner_.String(&text)) {
         return JsonOutcome::kSyntax;
       }
-      const auto micros = node.kind == TypeKind::kTimestamp ? options_.times.ParseTimestamp(text)
-                                                            : options_.times.ParseTimestampNtz(text);
+      const auto micros = node.kind == TypeKind::kTimestamp
+                              ? options_.times.ReadTimestamp(text, options_.parsing_fallback)
+                              : options_.times.ParseTimestampNtz(text);
       if (!micros) {
         SetNull(out, row);
         return JsonOutcome::kMismatch;

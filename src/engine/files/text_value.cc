@@ -162,7 +162,7 @@ bool StoreCsvValue(const CsvOptions& options, const types::DataType& type, std::
       return true;
     }
     case TypeKind::kDate: {
-      auto days = options.times.ParseDate(text);
+      auto days = options.times.ReadDate(text, options.parsing_fallback);
       if (!days) {
         return false;
       }
@@ -171,8 +171,8 @@ bool StoreCsvValue(const CsvOptions& options, const types::DataType& type, std::
     }
     case TypeKind::kTimestamp:
     case TypeKind::kTimestampNtz: {
-      const auto micros =
-          type.Is(TypeKind::kTimestamp) ? options.times.ParseTimestamp(text) : options.times.ParseTimestampNtz(text);
+      const auto micros = type.Is(TypeKind::kTimestamp) ? options.times.ReadTimestamp(text, options.parsing_fallback)
+                                                        : options.times.ParseTimestampNtz(text);
       if (!micros) {
         return false;
       }
