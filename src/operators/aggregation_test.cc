@@ -9,6 +9,7 @@
 
 #include "columnar/ipc.h"
 #include "operators/operators.h"
+#include "operators/state_table.h"
 #include "plan/analyzer.h"
 #include "plan/event_time.h"
 #include "plan/function_builder.h"
@@ -456,6 +457,48 @@ TEST(GlobalLimitTest, CountsOverAllBatches) {
     given += query.Run(input).size();
     EXPECT_EQ(given, std::min<std::size_t>(7, static_cast<std::size_t>(batch + 1) * 3));
   }
+}
+
+TEST(StateTableTest, ShowsKeysAndStates) {
+  auto leaf = Leaf();
+  const std::string path = "memory:/state-table-test";
+  auto location = storage::Resolve(path);
+  ASSERT_TRUE(location.ok());
+  StatefulOptions options;
+  options.checkpoint = *location;
+  options.output_mode = "update";
+  const ExprPtr n = plan::MakeAttribute(leaf->output[2]);
+  auto query = *StatefulQuery::Make(
+      Aggregate(leaf, {plan::MakeAttribute(leaf->output[0])}, {Build("count", {n}), Build("max", {n})}), options);
+  ASSERT_TRUE(query->Open(BatchId(0), "").ok());
+  Row row(7);
+  row[0] = Value("a");
+  row[2] = Value(5);
+  BatchRun run;
+  run.attempt_id = "one";
+  run.engine = &TestEngine();
+  run.bind = [row](const PlanPtr& fragment) -> Result<PlanPtr> { return Bind(fragment, {row, row}); };
+  ASSERT_TRUE(query->Run(run).ok());
+  ASSERT_TRUE(query->Stage(0).ok());
+  ASSERT_TRUE(query->Commit().ok());
+
+  auto table = OpenStateTable({{"path", path}, {"batchId", "0"}});
+  ASSERT_TRUE(table.ok()) << table.error().message();
+  EXPECT_EQ((*table)->schema().SimpleString(), "struct<key:struct<" + leaf->output[0].name +
+                                                   ":string>,value:struct<count:bigint,max:bigint>,partition_id:int>");
+  auto rows = (*table)->PlanRows();
+  ASSERT_TRUE(rows.ok());
+  ASSERT_EQ((*rows)->batches.size(), 1u);
+  auto values = columnar::RowsFromBatch((*rows)->batches[0]);
+  ASSERT_TRUE(values.ok());
+  EXPECT_EQ(*values, (Rows{{Value(Row{Value("a")}), Value(Row{Value(2), Value(5)}), Value(0)}}));
+
+  EXPECT_EQ(OpenStateTable({}).error().condition(), "STDS_REQUIRED_OPTION_UNSPECIFIED");
+  EXPECT_EQ(OpenStateTable({{"path", path}}).error().condition(), "STDS_COMMITTED_BATCH_UNAVAILABLE");
+  EXPECT_EQ(OpenStateTable({{"path", path}, {"batchId", "-2"}}).error().condition(),
+            "STDS_INVALID_OPTION_VALUE.IS_NEGATIVE");
+  EXPECT_EQ(OpenStateTable({{"path", path}, {"batchId", "0"}, {"joinSide", "left"}}).error().kind(),
+            ErrorKind::kUnsupported);
 }
 
 TEST(StatefulQueryTest, OtherOperatorsAreRefused) {
