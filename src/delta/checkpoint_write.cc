@@ -140,7 +140,7 @@ Value StatisticsValue(const Json& json, const DataType& type) {
 /// How one snapshot becomes rows of checkpoint files.
 class CheckpointRows {
  public:
-  explicit CheckpointRows(const Snapshot& snapshot) : snapshot_(snapshot) {
+  explicit CheckpointRows(const Snapshot& snapshot) {
     const Metadata& metadata = snapshot.metadata();
     stats_as_json_ = snapshot.BooleanProperty("delta.checkpoint.writeStatsAsJson", true);
     stats_as_struct_ = snapshot.BooleanProperty("delta.checkpoint.writeStatsAsStruct", true);
@@ -296,7 +296,6 @@ class CheckpointRows {
   }
 
  private:
-  const Snapshot& snapshot_;
   bool stats_as_json_ = true;
   bool stats_as_struct_ = true;
   std::optional<DataType> partition_type_;
