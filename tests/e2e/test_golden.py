@@ -18,7 +18,6 @@ GAPS = {
     "compression_codecs": "Parquet pages compressed with Hadoop's LZ4 are refused by name",
     "rs_types": "a NaN is greater than 0 here, whatever the file's statistics say",
     "variant": "VARIANT columns of Parquet files are refused by name",
-    "void_column": "void columns are shown with their type",
 }
 
 NAMES = sorted(n for n in os.listdir(GOLDEN) if os.path.isdir(os.path.join(GOLDEN, n)))
