@@ -143,6 +143,7 @@ Kernel IntegerOperation(CastMode mode, std::shared_ptr<const QueryContext> conte
 template <typename T, Op kOp>
 Kernel RealOperation(CastMode mode, std::shared_ptr<const QueryContext> context) {
   return MapRows<T, T, T>([mode, context](T a, T b) -> std::optional<T> {
+    (void)mode;  // of divisions alone
     if constexpr (kOp == Op::kAdd) {
       return a + b;
     } else if constexpr (kOp == Op::kSubtract) {

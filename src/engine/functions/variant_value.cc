@@ -460,7 +460,9 @@ Shape Merge(const Shape& a, const Shape& b) {
   }
   if (a.kind == Shape::Kind::kObject && b.kind == Shape::Kind::kObject) {
     Shape out = a;
-    for (const auto& [name, shape] : b.fields) {
+    for (const auto& field : b.fields) {
+      const auto& name = field.first;
+      const auto& shape = field.second;
       auto found = std::find_if(out.fields.begin(), out.fields.end(), [&](const auto& f) { return f.first == name; });
       if (found == out.fields.end()) {
         out.fields.emplace_back(name, shape);
