@@ -1,7 +1,7 @@
-#include <chrono>
 #include <cmath>
 #include <limits>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "engine/functions/cast_internal.h"
 #include "engine/functions/rows_internal.h"
@@ -516,8 +516,7 @@ Result<Caster> ToTimestamp(const Rule& rule) {
       auto micros = ntz ? types::ParseTimestampNtz(text) : types::ParseTimestamp(text, zone_id);
       if (!micros && !ntz && IsTimeOfDay(text)) {
         // A time alone is one of today.
-        const auto now = std::chrono::system_clock::now().time_since_epoch();
-        const std::int64_t local = zone->UtcToLocal(std::chrono::duration_cast<std::chrono::microseconds>(now).count());
+        const std::int64_t local = zone->UtcToLocal(Clock::System()->NowMicros());
         const std::size_t first = text.find_first_not_of(" \t\r\nT");
         micros = types::ParseTimestamp(types::DateToString(FloorDivide(local, kMicrosPerDay)) + " " +
                                            std::string(text.substr(first == Str::npos ? text.size() : first)),
