@@ -69,7 +69,8 @@ TEST(CutExternal, OnePassForAllCallsAndEachOnce) {
 TEST(CutExternal, CallsOfCallsAreChainedWhereTheyTakeNothingElse) {
   const PlanPtr range = Range();
   const ExprPtr chained = Call("f", {Call("g", {Ref(range)})});
-  auto found = Operators(Cut(MakeProject(range, {chained}, {Attr("a")})));
+  const PlanPtr once = Cut(MakeProject(range, {chained}, {Attr("a")}));
+  auto found = Operators(once);
   ASSERT_EQ(found.size(), 1U);
   ASSERT_EQ(found[0]->external->calls[0].chain.size(), 2U);
   EXPECT_EQ(found[0]->external->calls[0].chain[0]->name, "g");
