@@ -16,11 +16,16 @@ constexpr auto kConditions = std::to_array<ConditionRow>({
 #include "base/error_conditions.inc"
 });
 
-const ConditionRow* FindCondition(std::string_view condition) {
-  const std::string_view main = condition.substr(0, condition.find('.'));
+const ConditionRow* FindRow(std::string_view name) {
   const auto row =
-      std::find_if(kConditions.begin(), kConditions.end(), [&](const ConditionRow& r) { return r.name == main; });
+      std::find_if(kConditions.begin(), kConditions.end(), [&](const ConditionRow& r) { return r.name == name; });
   return row == kConditions.end() ? nullptr : &*row;
+}
+
+/// A row of its own for a condition with its subclass goes before the row of the condition.
+const ConditionRow* FindCondition(std::string_view condition) {
+  const ConditionRow* own = FindRow(condition);
+  return own != nullptr ? own : FindRow(condition.substr(0, condition.find('.')));
 }
 
 }  // namespace

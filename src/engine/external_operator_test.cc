@@ -176,8 +176,8 @@ TEST_F(ExternalOperatorTest, AnswersStandBesideTheRowsTheyBelongTo) {
 TEST_F(ExternalOperatorTest, AnotherNumberOfRowsIsAnError) {
   const auto fewer = [](const Rows& rows) { return Rows(rows.begin(), rows.end() - 1); };
   auto reader = engine_->Execute(Over(Range(10), ExternalKind::kEvaluate, DataType::Long(), fewer, 100), {});
-  ASSERT_TRUE(reader.ok());
-  auto batches = ReadAll(**reader);
+  // A run that is short enough fails while it begins, a longer one while it is read.
+  const auto batches = reader.ok() ? ReadAll(**reader) : Result<std::vector<columnar::RecordBatch>>(reader.error());
   ASSERT_FALSE(batches.ok());
   EXPECT_NE(batches.error().message().find("another number of rows"), std::string::npos);
 }
