@@ -527,8 +527,8 @@ TEST_F(EngineTest, CancellingWhileARunBeginsLeavesNoTaskBehind) {
       std::this_thread::sleep_for(std::chrono::microseconds(i * 50));
       options.token->Cancel();
     });
-    const auto result = TryRun(
-        Aggregate(a, {}, {Agg("duck_max", {Mod(Ref(a->output[0]), 7)}, DataType::Long())}), options);
+    const auto result =
+        TryRun(Aggregate(a, {}, {Agg("duck_max", {Mod(Ref(a->output[0]), 7)}, DataType::Long())}), options);
     canceller.join();
     ASSERT_FALSE(result.ok());
     EXPECT_EQ(result.error().kind(), ErrorKind::kCancelled);

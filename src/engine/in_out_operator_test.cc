@@ -6,7 +6,9 @@
 #include <deque>
 #include <thread>
 
-#include "engine/duckdb_pch.h"  // first: it has the Arrow interface that the rooms share
+// clang-format off: this header stands first, as it has the Arrow interface that the rooms share
+#include "engine/duckdb_pch.h"
+// clang-format on
 
 #include "columnar/ipc.h"
 #include "engine/arrow_rows_internal.h"

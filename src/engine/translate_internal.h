@@ -74,7 +74,7 @@ class Translator {
   Block Generate(const plan::LogicalPlan& node);
   Block Expand(const plan::LogicalPlan& node);
   Block Metrics(const plan::LogicalPlan& node, const plan::PlanPtr& plan);
-  Block External(const plan::PlanPtr& plan);  // translate_external.cc
+  Block External(const plan::PlanPtr& plan);       // translate_external.cc
   Block Aggregate(const plan::LogicalPlan& node);  // translate_aggregate.cc
 
   /// SELECT list FROM block WHERE ...; the block is used up.

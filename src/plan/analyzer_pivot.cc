@@ -71,8 +71,7 @@ Result<PlanPtr> Analyzer::Pivot(const sc::Aggregate& aggregate, PlanPtr input) {
     FLEUVE_ASSIGN(std::vector<types::Value> found, DistinctValues(input, column, limit));
     if (found.size() > static_cast<std::size_t>(limit)) {
       return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1324",
-                   "The pivot column " + column->display +
-                       " has more than " + std::to_string(limit) +
+                   "The pivot column " + column->display + " has more than " + std::to_string(limit) +
                        " distinct values, this could indicate an error. If this was intended, set "
                        "spark.sql.pivotMaxValues to at least the number of distinct values of the pivot column.")
           .Family(ErrorFamily::kAnalysis);
