@@ -61,6 +61,8 @@ class Server:
         channel = DefaultChannelBuilder(self.url, [("grpc.use_local_subchannel_pool", 1)])
         session = SparkSession.builder.channelBuilder(channel).create()
         session.client.set_retry_policies([DefaultPolicy(max_retries=3)])
+        # PySpark's functions ask the current session, which is else the first one that still stands.
+        SparkSession._default_session = SparkSession._active_session.session = session
         SESSIONS.append(session)
         self.sessions.append(session)
         return session
