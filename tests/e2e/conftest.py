@@ -117,3 +117,16 @@ def spark(server):
     session = server.session()
     yield session
     session.stop()
+
+
+def pytest_sessionfinish(session, exitstatus):
+    session.config.final_status = int(exitstatus)
+
+
+def pytest_unconfigure(config):
+    # PySpark's own threads try for minutes to reach servers that a test has ended: do not wait for them.
+    import sys
+
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(getattr(config, "final_status", 1))
