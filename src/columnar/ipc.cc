@@ -4,6 +4,7 @@
 #include <arrow/io/memory.h>
 #include <arrow/ipc/api.h>
 
+#include "columnar/arrays.h"
 #include "columnar/arrow_types_internal.h"
 
 namespace fleuve::columnar {
@@ -31,17 +32,6 @@ class VectorReader final : public BatchReader {
   std::size_t next_ = 0;
 };
 
-/// A copy of `array` that keeps `owner` alive instead of owning its buffers.
-ArrowArray Borrow(const ArrowArray& array, const std::shared_ptr<ArrayHolder>& owner) {
-  ArrowArray copy = array;
-  copy.private_data = new std::shared_ptr<ArrayHolder>(owner);
-  copy.release = [](ArrowArray* self) {
-    delete static_cast<std::shared_ptr<ArrayHolder>*>(self->private_data);
-    self->release = nullptr;
-  };
-  return copy;
-}
-
 }  // namespace
 
 std::unique_ptr<BatchReader> MakeReader(types::Schema schema, std::vector<RecordBatch> batches) {
@@ -51,7 +41,7 @@ std::unique_ptr<BatchReader> MakeReader(types::Schema schema, std::vector<Record
 /// The batch as Arrow C++ sees it, with the types of `schema`.
 Result<std::shared_ptr<arrow::RecordBatch>> ImportBatch(const RecordBatch& batch,
                                                         const std::shared_ptr<arrow::Schema>& schema) {
-  ArrowArray borrowed = Borrow(*batch.array->get(), batch.array);
+  ArrowArray borrowed = ShareArray(*batch.array->get(), batch.array);
   const std::int64_t rows = borrowed.length;
   if (borrowed.n_children != schema->num_fields()) {
     borrowed.release(&borrowed);
@@ -141,42 +131,17 @@ Result<IpcContent> DecodeIpcStream(std::string_view bytes) {
 
 RecordBatch Slice(const RecordBatch& batch, std::int64_t offset, std::int64_t count) {
   const ArrowArray& source = *batch.array->get();
-  struct Owned {
-    std::vector<ArrowArray> children;
-    std::vector<ArrowArray*> child_pointers;
-    const void* buffers[1] = {nullptr};
-  };
   // The offset moves into the columns, so that the struct itself begins at 0 and every column can be taken alone.
-  auto* owned = new Owned();
-  owned->children.reserve(static_cast<std::size_t>(source.n_children));
+  std::vector<ArrowArray> columns;
+  columns.reserve(static_cast<std::size_t>(source.n_children));
   for (std::int64_t i = 0; i < source.n_children; ++i) {
-    ArrowArray child = Borrow(*source.children[i], batch.array);
-    child.offset += source.offset + offset;
-    child.length = count;
-    child.null_count = child.null_count == 0 ? 0 : -1;
-    owned->children.push_back(child);
+    ArrowArray column = ShareArray(*source.children[i], batch.array);
+    column.offset += source.offset + offset;
+    column.length = count;
+    column.null_count = column.null_count == 0 ? 0 : -1;
+    columns.push_back(column);
   }
-  for (ArrowArray& child : owned->children) {
-    owned->child_pointers.push_back(&child);
-  }
-  ArrowArray root{};
-  root.length = count;
-  root.n_buffers = 1;
-  root.buffers = owned->buffers;
-  root.n_children = source.n_children;
-  root.children = owned->child_pointers.data();
-  root.private_data = owned;
-  root.release = [](ArrowArray* self) {
-    auto* state = static_cast<Owned*>(self->private_data);
-    for (ArrowArray& child : state->children) {
-      if (child.release != nullptr) {
-        child.release(&child);
-      }
-    }
-    delete state;
-    self->release = nullptr;
-  };
-  return RecordBatch{batch.schema, std::make_shared<ArrayHolder>(&root)};
+  return MakeBatch(batch.schema, count, std::move(columns));
 }
 
 }  // namespace fleuve::columnar

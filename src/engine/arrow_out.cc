@@ -1,5 +1,7 @@
 #include <cstring>
+#include <utility>
 
+#include "columnar/arrays.h"
 #include "engine/arrow_rows_internal.h"
 #include "engine/carriers_internal.h"
 #include "engine/raise_internal.h"
@@ -11,25 +13,6 @@ using types::DataType;
 using types::TypeKind;
 
 namespace {
-
-/// Memory and children of one exported array.
-struct ExportedArray {
-  std::vector<std::vector<std::uint8_t>> buffers;
-  std::vector<const void*> pointers;
-  std::vector<ArrowArray> children;
-  std::vector<ArrowArray*> child_pointers;
-};
-
-void ReleaseExported(ArrowArray* array) {
-  auto* exported = static_cast<ExportedArray*>(array->private_data);
-  for (auto& child : exported->children) {
-    if (child.release != nullptr) {
-      child.release(&child);
-    }
-  }
-  delete exported;
-  array->release = nullptr;
-}
 
 std::size_t FixedWidth(const DataType& type) {
   switch (type.kind()) {
@@ -224,42 +207,34 @@ class ArrowColumnBuilder {
     length_ += static_cast<std::int64_t>(count);
   }
 
-  /// Moves everything into `out`; the builder is empty afterwards.
-  void Finish(ArrowArray* out) {
-    auto exported = std::make_unique<ExportedArray>();
-    out->length = length_;
-    out->null_count = type_.Is(TypeKind::kVoid) ? length_ : null_count_;
-    out->offset = 0;
-    out->dictionary = nullptr;
+  /// Everything that was appended; the builder is empty afterwards.
+  ArrowArray Finish() {
+    const auto owner = std::make_shared<std::vector<std::vector<std::uint8_t>>>();
+    std::vector<const void*> buffers;
     if (!type_.Is(TypeKind::kVoid)) {
       const bool has_nulls = null_count_ > 0;
-      exported->buffers.push_back(has_nulls ? std::move(validity_) : std::vector<std::uint8_t>());
+      owner->push_back(has_nulls ? std::move(validity_) : std::vector<std::uint8_t>());
       if (HasOffsets()) {
         std::vector<std::uint8_t> bytes(offsets_.size() * 4);
         std::memcpy(bytes.data(), offsets_.data(), bytes.size());
-        exported->buffers.push_back(std::move(bytes));
+        owner->push_back(std::move(bytes));
       }
       if (!type_.IsNested() && !type_.Is(TypeKind::kVariant)) {
         if (data_.empty()) {
           data_.reserve(8);  // a buffer must have an address
         }
-        exported->buffers.push_back(std::move(data_));
+        owner->push_back(std::move(data_));
       }
-      for (std::size_t i = 0; i < exported->buffers.size(); i++) {
-        exported->pointers.push_back(i == 0 && !has_nulls ? nullptr : exported->buffers[i].data());
+      for (std::size_t i = 0; i < owner->size(); i++) {
+        buffers.push_back(i == 0 && !has_nulls ? nullptr : (*owner)[i].data());
       }
     }
-    exported->children.resize(children_.size());
-    for (std::size_t i = 0; i < children_.size(); i++) {
-      children_[i]->Finish(&exported->children[i]);
-      exported->child_pointers.push_back(&exported->children[i]);
+    std::vector<ArrowArray> children;
+    for (const auto& child : children_) {
+      children.push_back(child->Finish());
     }
-    out->n_buffers = static_cast<std::int64_t>(exported->pointers.size());
-    out->buffers = exported->pointers.empty() ? nullptr : exported->pointers.data();
-    out->n_children = static_cast<std::int64_t>(exported->children.size());
-    out->children = exported->child_pointers.empty() ? nullptr : exported->child_pointers.data();
-    out->release = ReleaseExported;
-    out->private_data = exported.release();
+    const ArrowArray array = columnar::MakeArray(length_, type_.Is(TypeKind::kVoid) ? length_ : null_count_,
+                                                 std::move(buffers), std::move(children), owner);
     data_ = {};
     validity_ = {};
     offsets_.clear();
@@ -268,6 +243,7 @@ class ArrowColumnBuilder {
     }
     length_ = 0;
     null_count_ = 0;
+    return array;
   }
 
  private:
@@ -372,26 +348,11 @@ std::int64_t ArrowBatchBuilder::bytes() const {
 }
 
 columnar::RecordBatch ArrowBatchBuilder::Finish() {
-  auto exported = std::make_unique<ExportedArray>();
-  ArrowArray array{};
-  array.length = rows_;
-  exported->pointers.push_back(nullptr);
-  exported->children.resize(columns_.size());
-  for (std::size_t i = 0; i < columns_.size(); i++) {
-    columns_[i]->Finish(&exported->children[i]);
-    exported->child_pointers.push_back(&exported->children[i]);
+  std::vector<ArrowArray> columns;
+  for (const auto& column : columns_) {
+    columns.push_back(column->Finish());
   }
-  array.n_buffers = 1;
-  array.buffers = exported->pointers.data();
-  array.n_children = static_cast<std::int64_t>(exported->children.size());
-  array.children = exported->child_pointers.empty() ? nullptr : exported->child_pointers.data();
-  array.release = ReleaseExported;
-  array.private_data = exported.release();
-  columnar::RecordBatch batch;
-  batch.schema = schema_;
-  batch.array = std::make_shared<columnar::ArrayHolder>(&array);
-  rows_ = 0;
-  return batch;
+  return columnar::MakeBatch(schema_, std::exchange(rows_, 0), std::move(columns));
 }
 
 }  // namespace fleuve::engine

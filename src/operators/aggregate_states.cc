@@ -1,6 +1,7 @@
 #include <functional>
 
 #include "operators/aggregate_states_internal.h"
+#include "operators/stateful_operator_internal.h"
 #include "plan/function_builder.h"
 
 namespace fleuve::operators {
@@ -101,13 +102,8 @@ Result<AggregateStates> DescribeAggregates(const plan::LogicalPlan& node) {
   std::vector<ExprPtr> row_finals;
   bool rows_suffice = true;
   const auto add_column = [&states](std::string name, DataType type) {
-    plan::Attribute column;
-    column.id = plan::NewAttributeId();
-    column.name = std::move(name);
-    column.type = std::move(type);
-    column.nullable = true;
-    states.columns.push_back(column);
-    return plan::MakeAttribute(column);
+    states.columns.push_back(NewColumn(std::move(name), std::move(type)));
+    return plan::MakeAttribute(states.columns.back());
   };
   const ExprPtr zero = plan::MakeLiteral(types::Value(0), DataType::Long());
   const auto or_zero = [&zero](const ExprPtr& count) {
@@ -209,6 +205,25 @@ Result<AggregateStates> DescribeAggregates(const plan::LogicalPlan& node) {
     }
   }
   return states;
+}
+
+plan::PlanPtr AggregateNode(plan::PlanPtr child, std::vector<ExprPtr> grouping, std::vector<ExprPtr> aggregates,
+                            std::vector<plan::Attribute> output) {
+  auto node = std::make_shared<plan::LogicalPlan>();
+  node->kind = plan::PlanKind::kAggregate;
+  node->is_streaming = child->is_streaming;
+  node->children = {std::move(child)};
+  node->grouping = std::move(grouping);
+  node->aggregates = std::move(aggregates);
+  node->output = std::move(output);
+  return node;
+}
+
+std::vector<plan::Attribute> Renewed(std::vector<plan::Attribute> columns) {
+  for (plan::Attribute& column : columns) {
+    column.id = plan::NewAttributeId();
+  }
+  return columns;
 }
 
 }  // namespace fleuve::operators

@@ -33,4 +33,10 @@ struct AggregateStates {
 /// kUnsupported names a call that has no states (DISTINCT, an order of its rows).
 Result<AggregateStates> DescribeAggregates(const plan::LogicalPlan& node);
 
+/// A kAggregate node.
+plan::PlanPtr AggregateNode(plan::PlanPtr child, std::vector<plan::ExprPtr> grouping,
+                            std::vector<plan::ExprPtr> aggregates, std::vector<plan::Attribute> output);
+/// The columns under new ids: what a merging run of them gives.
+std::vector<plan::Attribute> Renewed(std::vector<plan::Attribute> columns);
+
 }  // namespace fleuve::operators

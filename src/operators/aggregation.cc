@@ -22,28 +22,6 @@ using plan::PlanPtr;
 
 /// Rows that are merged with their states at a time.
 constexpr std::int64_t kChunkRows = 1 << 16;
-/// Rows of one batch of output.
-constexpr std::int64_t kOutputRows = 1 << 14;
-
-PlanPtr AggregateNode(PlanPtr child, std::vector<ExprPtr> grouping, std::vector<ExprPtr> aggregates,
-                      std::vector<Attribute> output) {
-  auto node = std::make_shared<LogicalPlan>();
-  node->kind = PlanKind::kAggregate;
-  node->is_streaming = child->is_streaming;
-  node->children = {std::move(child)};
-  node->grouping = std::move(grouping);
-  node->aggregates = std::move(aggregates);
-  node->output = std::move(output);
-  return node;
-}
-
-std::vector<ExprPtr> Columns(const std::vector<Attribute>& attributes) {
-  std::vector<ExprPtr> out;
-  for (const Attribute& attribute : attributes) {
-    out.push_back(plan::MakeAttribute(attribute));
-  }
-  return out;
-}
 
 std::vector<std::size_t> Positions(std::size_t from, std::size_t to) {
   std::vector<std::size_t> out;
@@ -73,9 +51,9 @@ class Aggregation final : public StatefulOperator {
   const std::vector<Attribute>& output() const override { return output_; }
   PlanPtr Above(const PlanPtr& leaf) const override {
     if (states_.row_finals.size() != states_.finals.size()) {
-      return AggregateNode(leaf, Columns(keys_), states_.finals, node_output_);
+      return AggregateNode(leaf, ColumnsOf(keys_), states_.finals, node_output_);
     }
-    std::vector<ExprPtr> exprs = Columns(keys_);
+    std::vector<ExprPtr> exprs = ColumnsOf(keys_);
     exprs.insert(exprs.end(), states_.row_finals.begin(), states_.row_finals.end());
     return plan::MakeProject(leaf, std::move(exprs), node_output_);
   }
@@ -89,6 +67,8 @@ class Aggregation final : public StatefulOperator {
   /// True where state goes by the watermark: keys begin with their time.
   bool timed() const { return event_key_.has_value(); }
   std::string_view KeyPart(std::string_view key) const { return timed() ? key.substr(8) : key; }
+  /// Of rows of the store, without the time in front of their keys.
+  RowDecoder Decoder() const { return RowDecoder(schema_, {keys_.size(), states_.columns.size()}); }
   /// The times of the event-time key, never-ending for NULL; empty where untimed.
   std::vector<std::int64_t> TimesOf(const RecordBatch& rows) const;
   /// `rows` without those whose time is at or below `late`.
@@ -136,11 +116,7 @@ Result<OperatorPtr> Aggregation::Make(const LogicalPlan& node, const OperatorCon
   made->output_ = made->keys_;
   made->output_.insert(made->output_.end(), made->states_.columns.begin(), made->states_.columns.end());
   made->inputs_ = {AggregateNode(node.children[0], node.grouping, made->states_.partial, made->output_)};
-  for (const Attribute& column : made->output_) {
-    Attribute copy = column;
-    copy.id = plan::NewAttributeId();
-    made->merged_output_.push_back(std::move(copy));
-  }
+  made->merged_output_ = Renewed(made->output_);
   made->schema_ = std::make_shared<types::Schema>(plan::SchemaOf(*made->inputs_[0]));
   made->key_encoder_ = std::make_unique<RowEncoder>(*made->schema_, Positions(0, key_count), true);
   made->value_encoder_ =
@@ -164,7 +140,7 @@ Result<RecordBatch> Aggregation::WithoutLate(const RecordBatch& rows, std::int64
     return rows;
   }
   counts.rows_dropped_by_watermark += dropped;
-  RowDecoder kept(schema_, {keys_.size(), states_.columns.size()});
+  RowDecoder kept = Decoder();
   std::string key;
   std::string value;
   for (std::int64_t row = 0; row < rows.row_count(); ++row) {
@@ -200,7 +176,7 @@ Result<void> Aggregation::Merge(std::vector<RecordBatch> rows, OperatorBatch& ba
     }
   }
   // States that are there come first: the order counts for first, last and lists.
-  RowDecoder known(schema_, {keys_.size(), states_.columns.size()});
+  RowDecoder known = Decoder();
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (values[i].data() != nullptr) {
       FLEUVE_TRY(known.Add({KeyPart(keys[i]), values[i]}));
@@ -209,7 +185,7 @@ Result<void> Aggregation::Merge(std::vector<RecordBatch> rows, OperatorBatch& ba
   if (known.row_count() > 0) {
     rows.insert(rows.begin(), known.Finish());
     const PlanPtr leaf = RowsPlan(output_, std::move(rows));
-    FLEUVE_ASSIGN(rows, batch.Query(AggregateNode(leaf, Columns(keys_), states_.merge, merged_output_)));
+    FLEUVE_ASSIGN(rows, batch.Query(AggregateNode(leaf, ColumnsOf(keys_), states_.merge, merged_output_)));
   }
   const Stopwatch watch(&batch.counts->all_updates_ns);
   state::ByteRows state_rows;
@@ -252,16 +228,10 @@ Result<bool> Aggregation::MergeBytes(const std::vector<RecordBatch>& rows, const
   store.PutMany(0, keys, folded);
   batch.counts->rows_updated += static_cast<std::int64_t>(keys.size());
   if (merged != nullptr) {
-    RowDecoder decoder(schema_, {keys_.size(), states_.columns.size()});
-    for (i = 0; i < keys.size(); ++i) {
-      FLEUVE_TRY(decoder.Add({KeyPart(keys[i]), folded[i]}));
-      if (decoder.row_count() >= kOutputRows) {
-        merged->push_back(decoder.Finish());
-      }
+    BatchedRows updated(Decoder(), merged);
+    for (i = 0; i < keys.size() && updated.Add({KeyPart(keys[i]), folded[i]}); ++i) {
     }
-    if (decoder.row_count() > 0) {
-      merged->push_back(decoder.Finish());
-    }
+    FLEUVE_TRY(updated.Finish());
   }
   return true;
 }
@@ -270,29 +240,12 @@ Result<void> Aggregation::Evict(std::int64_t watermark, OperatorBatch& batch, st
                                 std::vector<RecordBatch>* evicted) {
   const Stopwatch watch(&batch.counts->all_removals_ns);
   state::ByteRows gone;
-  RowDecoder rows(schema_, {keys_.size(), states_.columns.size()});
-  std::optional<Error> failure;
+  BatchedRows rows(Decoder(), evicted);
   store.Range(0, INT64_MIN, watermark, [&](std::string_view key, std::string_view value) {
     gone.Add(key);
-    if (evicted == nullptr) {
-      return true;
-    }
-    auto added = rows.Add({KeyPart(key), value});
-    if (!added.ok()) {
-      failure = std::move(added).error();
-      return false;
-    }
-    if (rows.row_count() >= kOutputRows) {
-      evicted->push_back(rows.Finish());
-    }
-    return true;
+    return evicted == nullptr || rows.Add({KeyPart(key), value});
   });
-  if (failure) {
-    return *std::move(failure);
-  }
-  if (rows.row_count() > 0) {
-    evicted->push_back(rows.Finish());
-  }
+  FLEUVE_TRY(rows.Finish());
   store.RemoveMany(0, gone);
   batch.counts->rows_removed += static_cast<std::int64_t>(gone.size());
   return {};
@@ -329,25 +282,9 @@ Result<std::shared_ptr<const plan::RowScan>> Aggregation::Run(OperatorBatch& bat
   }
   reader.reset();
   if (mode_ == "complete") {
-    RowDecoder rows(schema_, {keys_.size(), states_.columns.size()});
-    std::optional<Error> failure;
-    store.Scan(0, [&](std::string_view key, std::string_view value) {
-      auto added = rows.Add({KeyPart(key), value});
-      if (!added.ok()) {
-        failure = std::move(added).error();
-        return false;
-      }
-      if (rows.row_count() >= kOutputRows) {
-        out->batches.push_back(rows.Finish());
-      }
-      return true;
-    });
-    if (failure) {
-      return *std::move(failure);
-    }
-    if (rows.row_count() > 0) {
-      out->batches.push_back(rows.Finish());
-    }
+    BatchedRows rows(Decoder(), &out->batches);
+    store.Scan(0, [&](std::string_view key, std::string_view value) { return rows.Add({KeyPart(key), value}); });
+    FLEUVE_TRY(rows.Finish());
   } else if (timed() && batch.evict_micros) {
     FLEUVE_TRY(Evict(*batch.evict_micros, batch, store, mode_ == "append" ? &out->batches : nullptr));
   }

@@ -126,6 +126,28 @@ std::vector<Attribute> Visible(std::vector<Attribute> columns) {
   return columns;
 }
 
+Attribute NewColumn(std::string name, types::DataType type) {
+  Attribute attribute;
+  attribute.id = plan::NewAttributeId();
+  attribute.name = std::move(name);
+  attribute.type = std::move(type);
+  return attribute;
+}
+
+std::vector<ExprPtr> ColumnsOf(const std::vector<Attribute>& attributes) {
+  std::vector<ExprPtr> out;
+  for (const Attribute& attribute : attributes) {
+    out.push_back(plan::MakeAttribute(attribute));
+  }
+  return out;
+}
+
+std::shared_ptr<const types::Schema> SchemaFor(const std::vector<Attribute>& columns) {
+  LogicalPlan node;
+  node.output = columns;
+  return std::make_shared<const types::Schema>(plan::SchemaOf(node));
+}
+
 PlanPtr NeededColumns(const PlanPtr& child, const std::set<std::int64_t>& needed) {
   std::vector<ExprPtr> exprs;
   std::vector<Attribute> output;
@@ -184,11 +206,7 @@ std::string TypesText(const std::vector<Attribute>& columns) {
   return text + ">";
 }
 
-std::string ColumnsText(const std::vector<Attribute>& columns) {
-  LogicalPlan node;
-  node.output = Visible(columns);
-  return plan::SchemaOf(node).ToJson().Dump();
-}
+std::string ColumnsText(const std::vector<Attribute>& columns) { return SchemaFor(Visible(columns))->ToJson().Dump(); }
 
 int OperatorOfLeaf(const LogicalPlan& node) {
   if (node.kind != PlanKind::kRows || !node.name.starts_with(kLeafMark)) {

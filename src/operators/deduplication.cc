@@ -115,15 +115,10 @@ Result<OperatorPtr> Deduplication::Make(const LogicalPlan& node, const OperatorC
         .Family(ErrorFamily::kAnalysis);
   }
   made->output_ = columns;
-  Attribute stays;
-  stays.id = plan::NewAttributeId();
-  stays.name = "stays";
-  stays.type = types::DataType::Boolean();
+  Attribute stays = NewColumn("stays", types::DataType::Boolean());
   stays.nullable = false;
   made->output_.push_back(std::move(stays));
-  auto leaf = std::make_shared<LogicalPlan>();
-  leaf->output = made->output_;
-  made->output_schema_ = std::make_shared<types::Schema>(plan::SchemaOf(*leaf));
+  made->output_schema_ = SchemaFor(made->output_);
   made->encoder_ = std::make_unique<RowEncoder>(*made->output_schema_, std::move(positions), true);
   return OperatorPtr(std::move(made));
 }

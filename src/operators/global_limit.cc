@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "operators/row_codec_internal.h"
+#include "columnar/ipc.h"
 #include "operators/stateful_operator_internal.h"
 #include "operators/stopwatch_internal.h"
 
@@ -66,7 +66,7 @@ Result<std::shared_ptr<const plan::RowScan>> GlobalLimit::Run(OperatorBatch& bat
     const std::int64_t wanted = std::min(next->row_count(), limit_ - given);
     if (wanted > 0) {
       given += wanted;
-      out->batches.push_back(wanted == next->row_count() ? *next : FirstRows(*next, wanted));
+      out->batches.push_back(wanted == next->row_count() ? *next : columnar::Slice(*next, 0, wanted));
     }
   }
   if (given > before) {

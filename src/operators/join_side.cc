@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "operators/join_side_internal.h"
+#include "state/byte_codec.h"
 
 namespace fleuve::operators {
 
@@ -31,26 +32,20 @@ T Read(std::string_view text, std::size_t at) {
   return value;
 }
 
-template <typename T>
-void Append(std::string& out, const T& value) {
-  out.append(reinterpret_cast<const char*>(&value), sizeof(T));
-}
-
 std::size_t HeadBytes(std::uint32_t chunk) { return chunk == 0 ? sizeof(Head) : 0; }
 
 /// The name of a chunk in the store.
 std::string ChunkKey(std::string_view key, std::uint32_t chunk) {
   std::string out(1, chunk == 0 ? '\0' : '\1');
   if (chunk != 0) {
-    Append(out, chunk);
+    state::AppendRaw(out, chunk);
   }
   out += key;
   return out;
 }
 
 Error Damaged() {
-  return Error(ErrorKind::kCorrupt, "CANNOT_LOAD_STATE_STORE.UNCATEGORIZED",
-               "An error occurred during loading state. The rows of a key of a join are cut off.");
+  return state::CannotLoad(ErrorKind::kCorrupt, "UNCATEGORIZED", "The rows of a key of a join are cut off.");
 }
 
 /// Calls `visit(row, offset of its head)` for each row of a chunk; false where it is cut off.
@@ -110,8 +105,8 @@ std::int64_t JoinSide::EntryCount(const state::Store& store, state::SpaceId firs
 
 void JoinSide::Finish() {
   std::string totals;
-  Append(totals, key_count_);
-  Append(totals, row_count_);
+  state::AppendRaw(totals, key_count_);
+  state::AppendRaw(totals, row_count_);
   if (store_.Get(this->totals(), "") != totals) {
     store_.Put(this->totals(), "", totals);
   }
@@ -161,7 +156,7 @@ Result<void> JoinSide::Add(std::string_view key, std::string_view bytes, std::in
   std::uint32_t chunk = 0;
   value_.clear();
   if (known.data() == nullptr) {
-    Append(value_, head);
+    state::AppendRaw(value_, head);
     ++key_count_;
   } else {
     if (known.size() < sizeof(Head)) {
@@ -185,7 +180,7 @@ Result<void> JoinSide::Add(std::string_view key, std::string_view bytes, std::in
       }
     }
   }
-  Append(value_, RowHead{time, static_cast<std::uint32_t>(bytes.size()), matched ? 1U : 0U});
+  state::AppendRaw(value_, RowHead{time, static_cast<std::uint32_t>(bytes.size()), matched ? 1U : 0U});
   value_ += bytes;
   const std::string chunk_key = chunk == 0 ? head_key : ChunkKey(key, chunk);
   store_.Put(rows_, chunk_key, value_);

@@ -1,7 +1,9 @@
 #include <cmath>
 #include <cstring>
 
+#include "columnar/arrays.h"
 #include "operators/row_codec_internal.h"
+#include "state/byte_codec.h"
 #include "state/store.h"
 
 namespace fleuve::operators {
@@ -70,19 +72,6 @@ bool IsNull(const ArrowArray& array, std::int64_t at) {
   return (bits[at >> 3] >> (at & 7) & 1) == 0;
 }
 
-void AppendLength(std::string& out, std::size_t value) {
-  while (value >= 0x80) {
-    out.push_back(static_cast<char>(value | 0x80));
-    value >>= 7;
-  }
-  out.push_back(static_cast<char>(value));
-}
-
-template <typename T>
-void AppendRaw(std::string& out, const T& value) {
-  out.append(reinterpret_cast<const char*>(&value), sizeof(value));
-}
-
 template <typename T>
 void AppendReal(std::string& out, T value, bool as_key) {
   if (as_key) {
@@ -92,7 +81,7 @@ void AppendReal(std::string& out, T value, bool as_key) {
       value = std::numeric_limits<T>::quiet_NaN();
     }
   }
-  AppendRaw(out, value);
+  state::AppendRaw(out, value);
 }
 
 void Write(const ArrowArray& array, const DataType& type, std::int64_t at, bool as_key, std::string& out);
@@ -146,7 +135,7 @@ void Write(const ArrowArray& array, const DataType& type, std::int64_t at, bool 
   const auto* offsets = static_cast<const std::int32_t*>(array.buffers[1]);
   const std::int32_t begin = offsets[at];
   const std::int32_t end = offsets[at + 1];
-  AppendLength(out, static_cast<std::size_t>(end - begin));
+  state::AppendLength(out, static_cast<std::size_t>(end - begin));
   if (!IsList(type)) {
     out.append(static_cast<const char*>(array.buffers[2]) + begin, static_cast<std::size_t>(end - begin));
     return;
@@ -250,19 +239,6 @@ struct Column {
   bool Take(std::string_view& bytes);
 };
 
-bool TakeLength(std::string_view& text, std::size_t* value) {
-  *value = 0;
-  for (int shift = 0; shift < 64 && !text.empty(); shift += 7) {
-    const auto byte = static_cast<unsigned char>(text.front());
-    text.remove_prefix(1);
-    *value |= static_cast<std::size_t>(byte & 0x7F) << shift;
-    if (byte < 0x80) {
-      return true;
-    }
-  }
-  return false;
-}
-
 /// Takes `count` values, value i into column `column(i)`.
 template <typename ColumnOf>
 bool TakeAll(std::string_view& bytes, std::size_t count, ColumnOf column) {
@@ -300,7 +276,7 @@ bool Column::Take(std::string_view& bytes) {
     }
   } else if (!type.Is(TypeKind::kVoid)) {
     std::size_t count = 0;
-    if (!TakeLength(bytes, &count)) {
+    if (!state::TakeLength(bytes, &count)) {
       return false;
     }
     if (IsList(type)) {
@@ -320,71 +296,27 @@ bool Column::Take(std::string_view& bytes) {
   return true;
 }
 
-/// What an ArrowArray of ours owns.
-struct Node {
-  std::string validity;
-  std::string data;
-  std::vector<std::int32_t> offsets;
+ArrowArray FinishColumn(Column&& finished) {
+  const auto column = std::make_shared<Column>(std::move(finished));
+  const DataType& type = column->type;
+  std::vector<ArrowArray> parts;
+  for (Column& part : column->parts) {
+    parts.push_back(FinishColumn(std::move(part)));
+  }
+  const void* validity = column->nulls > 0 ? column->validity.data() : nullptr;
   std::vector<const void*> buffers;
-  std::vector<ArrowArray> children;
-  std::vector<ArrowArray*> child_pointers;
-  /// Arrays of another owner that children point into.
-  std::shared_ptr<columnar::ArrayHolder> shared;
-};
-
-void ReleaseNode(ArrowArray* array) {
-  auto* node = static_cast<Node*>(array->private_data);
-  for (ArrowArray& child : node->children) {
-    if (child.release != nullptr) {
-      child.release(&child);
-    }
-  }
-  delete node;
-  array->release = nullptr;
-}
-
-void FinishArray(std::unique_ptr<Node> node, std::int64_t length, std::int64_t nulls, ArrowArray* out) {
-  *out = ArrowArray{};
-  for (ArrowArray& child : node->children) {
-    node->child_pointers.push_back(&child);
-  }
-  out->length = length;
-  out->null_count = nulls;
-  out->n_buffers = static_cast<std::int64_t>(node->buffers.size());
-  out->buffers = node->buffers.data();
-  out->n_children = static_cast<std::int64_t>(node->children.size());
-  out->children = node->child_pointers.data();
-  out->release = ReleaseNode;
-  out->private_data = node.release();
-}
-
-void FinishColumn(Column&& column, ArrowArray* out) {
-  auto node = std::make_unique<Node>();
-  const DataType type = column.type;
-  node->validity = std::move(column.validity);
-  node->data = std::move(column.data);
-  node->offsets = std::move(column.offsets);
-  // Text without any byte still has a buffer.
-  if (node->data.capacity() == 0) {
-    node->data.reserve(1);
-  }
-  node->children.resize(column.parts.size());
-  for (std::size_t i = 0; i < column.parts.size(); ++i) {
-    FinishColumn(std::move(column.parts[i]), &node->children[i]);
-  }
-  const void* validity = column.nulls > 0 ? node->validity.data() : nullptr;
   if (type.Is(TypeKind::kVoid)) {
     // No buffers.
   } else if (WidthOf(type) > 0) {
-    node->buffers = {validity, node->data.data()};
+    buffers = {validity, column->data.data()};
   } else if (IsStruct(type)) {
-    node->buffers = {validity};
+    buffers = {validity};
   } else if (IsList(type)) {
-    node->buffers = {validity, node->offsets.data()};
+    buffers = {validity, column->offsets.data()};
   } else {
-    node->buffers = {validity, node->offsets.data(), node->data.data()};
+    buffers = {validity, column->offsets.data(), column->data.data()};
   }
-  FinishArray(std::move(node), column.length, column.nulls, out);
+  return columnar::MakeArray(column->length, column->nulls, std::move(buffers), std::move(parts), column);
 }
 
 }  // namespace
@@ -414,20 +346,20 @@ RowDecoder::RowDecoder(std::shared_ptr<const types::Schema> schema, std::vector<
 RowDecoder::~RowDecoder() = default;
 RowDecoder::RowDecoder(RowDecoder&&) noexcept = default;
 
-Result<void> RowDecoder::Add(const std::vector<std::string_view>& parts) {
+Result<void> RowDecoder::Add(std::initializer_list<std::string_view> parts) {
   std::size_t first = 0;
-  for (std::size_t part = 0; part < parts.size(); ++part) {
-    const std::size_t count = columns_->fields_per_part[part];
-    std::string_view bytes = parts[part];
+  std::size_t part = 0;
+  for (std::string_view bytes : parts) {
+    const std::size_t count = columns_->fields_per_part[part++];
     if (bytes.data() == nullptr) {
       for (std::size_t i = 0; i < count; ++i) {
         columns_->columns[first + i].AppendNull();
       }
     } else if (!TakeAll(bytes, count, [&](std::size_t i) -> Column& { return columns_->columns[first + i]; }) ||
                !bytes.empty()) {
-      return Error(ErrorKind::kCorrupt, "CANNOT_LOAD_STATE_STORE.UNCATEGORIZED",
-                   "An error occurred during loading state. A row of the state does not have its " +
-                       std::to_string(columns_->columns.size()) + " columns" + ".");
+      return state::CannotLoad(
+          ErrorKind::kCorrupt, "UNCATEGORIZED",
+          "A row of the state does not have its " + std::to_string(columns_->columns.size()) + " columns.");
     }
     first += count;
   }
@@ -438,19 +370,40 @@ Result<void> RowDecoder::Add(const std::vector<std::string_view>& parts) {
 std::int64_t RowDecoder::row_count() const { return columns_->rows; }
 
 columnar::RecordBatch RowDecoder::Finish() {
-  auto node = std::make_unique<Node>();
-  node->buffers = {nullptr};
-  node->children.resize(columns_->columns.size());
-  for (std::size_t i = 0; i < columns_->columns.size(); ++i) {
-    FinishColumn(std::move(columns_->columns[i]), &node->children[i]);
+  std::vector<ArrowArray> columns;
+  for (Column& column : columns_->columns) {
+    columns.push_back(FinishColumn(std::move(column)));
   }
-  ArrowArray root;
-  FinishArray(std::move(node), columns_->rows, 0, &root);
-  columnar::RecordBatch batch;
-  batch.schema = columns_->schema;
-  batch.array = std::make_shared<columnar::ArrayHolder>(&root);
+  columnar::RecordBatch batch = columnar::MakeBatch(columns_->schema, columns_->rows, std::move(columns));
   columns_->Begin();
   return batch;
+}
+
+BatchedRows::BatchedRows(RowDecoder decoder, std::vector<columnar::RecordBatch>* out, std::int64_t batch_rows)
+    : decoder_(std::move(decoder)), out_(out), batch_rows_(batch_rows) {}
+
+bool BatchedRows::Add(std::initializer_list<std::string_view> parts) {
+  if (failure_) {
+    return false;
+  }
+  if (auto added = decoder_.Add(parts); !added.ok()) {
+    failure_ = std::move(added).error();
+    return false;
+  }
+  if (decoder_.row_count() >= batch_rows_) {
+    out_->push_back(decoder_.Finish());
+  }
+  return true;
+}
+
+Result<void> BatchedRows::Finish() {
+  if (failure_) {
+    return *failure_;
+  }
+  if (decoder_.row_count() > 0) {
+    out_->push_back(decoder_.Finish());
+  }
+  return {};
 }
 
 std::vector<std::int64_t> EventTimesOf(const columnar::RecordBatch& batch, std::size_t column) {
@@ -470,28 +423,12 @@ std::vector<std::int64_t> EventTimesOf(const columnar::RecordBatch& batch, std::
   return out;
 }
 
-namespace {
-
-/// A copy of a child whose owner is `holder`.
-ArrowArray SharedChild(const ArrowArray& child, const std::shared_ptr<columnar::ArrayHolder>& holder) {
-  ArrowArray copy = child;
-  copy.private_data = new std::shared_ptr<columnar::ArrayHolder>(holder);
-  copy.release = [](ArrowArray* array) {
-    delete static_cast<std::shared_ptr<columnar::ArrayHolder>*>(array->private_data);
-    array->release = nullptr;
-  };
-  return copy;
-}
-
-}  // namespace
-
 columnar::RecordBatch WithBooleans(const columnar::RecordBatch& batch, const std::vector<bool>& values,
                                    std::shared_ptr<const types::Schema> schema) {
   const ArrowArray& old = *batch.array->get();
-  auto node = std::make_unique<Node>();
-  node->buffers = {nullptr};
+  std::vector<ArrowArray> columns;
   for (std::int64_t i = 0; i < old.n_children; ++i) {
-    node->children.push_back(SharedChild(*old.children[i], batch.array));
+    columns.push_back(columnar::ShareArray(*old.children[i], batch.array));
   }
   // Rows before the batch's own offset exist in its children.
   Column marks(DataType::Boolean());
@@ -503,30 +440,9 @@ columnar::RecordBatch WithBooleans(const columnar::RecordBatch& batch, const std
     marks.AppendBit(marks.data, value);
     ++marks.length;
   }
-  node->children.emplace_back();
-  FinishColumn(std::move(marks), &node->children.back());
-  ArrowArray root;
-  FinishArray(std::move(node), old.length, 0, &root);
-  root.offset = old.offset;
-  columnar::RecordBatch out;
-  out.schema = std::move(schema);
-  out.array = std::make_shared<columnar::ArrayHolder>(&root);
-  return out;
-}
-
-columnar::RecordBatch FirstRows(const columnar::RecordBatch& batch, std::int64_t count) {
-  const ArrowArray& old = *batch.array->get();
-  auto node = std::make_unique<Node>();
-  node->buffers = {nullptr};
-  for (std::int64_t i = 0; i < old.n_children; ++i) {
-    node->children.push_back(SharedChild(*old.children[i], batch.array));
-  }
-  ArrowArray root;
-  FinishArray(std::move(node), count, 0, &root);
-  root.offset = old.offset;
-  columnar::RecordBatch out;
-  out.schema = batch.schema;
-  out.array = std::make_shared<columnar::ArrayHolder>(&root);
+  columns.push_back(FinishColumn(std::move(marks)));
+  columnar::RecordBatch out = columnar::MakeBatch(std::move(schema), old.length, std::move(columns));
+  out.array->get()->offset = old.offset;
   return out;
 }
 

@@ -8,6 +8,7 @@
 /// the store (`kRowFormat`).
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,7 +50,7 @@ class RowDecoder {
   RowDecoder(RowDecoder&&) noexcept;
   /// Adds one row; `parts[i]` holds the fields of part i (without a time in front). A part without data (nullptr) gives
   /// NULLs. kCorrupt (CANNOT_LOAD_STATE_STORE.UNCATEGORIZED) where the bytes do not fit the types.
-  Result<void> Add(const std::vector<std::string_view>& parts);
+  Result<void> Add(std::initializer_list<std::string_view> parts);
   std::int64_t row_count() const;
   /// The rows added since the last call.
   columnar::RecordBatch Finish();
@@ -59,6 +60,23 @@ class RowDecoder {
   std::unique_ptr<Columns> columns_;
 };
 
+/// Rows of a decoder as batches of bounded size.
+class BatchedRows {
+ public:
+  /// \param out  takes the batches; must outlive this.
+  BatchedRows(RowDecoder decoder, std::vector<columnar::RecordBatch>* out, std::int64_t batch_rows = 1 << 14);
+  /// As `RowDecoder::Add`. False where a row failed: no more is taken, and `Finish` gives the error.
+  bool Add(std::initializer_list<std::string_view> parts);
+  /// Gives the rows that are left.
+  Result<void> Finish();
+
+ private:
+  RowDecoder decoder_;
+  std::vector<columnar::RecordBatch>* out_;
+  const std::int64_t batch_rows_;
+  std::optional<Error> failure_;
+};
+
 /// The event time of each row of column `column`: a timestamp, or the end of a window struct; `kNoTime` for NULL.
 inline constexpr std::int64_t kNoTime = INT64_MIN;
 std::vector<std::int64_t> EventTimesOf(const columnar::RecordBatch& batch, std::size_t column);
@@ -66,7 +84,5 @@ std::vector<std::int64_t> EventTimesOf(const columnar::RecordBatch& batch, std::
 /// The batch with one more column (not NULL booleans), shared with the old one's memory.
 columnar::RecordBatch WithBooleans(const columnar::RecordBatch& batch, const std::vector<bool>& values,
                                    std::shared_ptr<const types::Schema> schema);
-/// The first `count` rows, shared with the old batch's memory.
-columnar::RecordBatch FirstRows(const columnar::RecordBatch& batch, std::int64_t count);
 
 }  // namespace fleuve::operators

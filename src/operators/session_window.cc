@@ -2,7 +2,6 @@
 // the store has of their keys.
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <unordered_map>
 
@@ -11,6 +10,7 @@
 #include "operators/stateful_operator_internal.h"
 #include "operators/stopwatch_internal.h"
 #include "plan/event_time.h"
+#include "state/byte_codec.h"
 
 namespace fleuve::operators {
 
@@ -25,7 +25,6 @@ using plan::PlanPtr;
 
 /// Sessions that are merged together; all of a key are in one such chunk.
 constexpr std::int64_t kChunkRows = 1 << 16;
-constexpr std::int64_t kOutputRows = 1 << 14;
 
 /// `sessions`: key -> its sessions by start, each as start, end, length and states. `times`: end and key of each
 /// session.
@@ -38,25 +37,10 @@ struct Session {
   std::string_view states;
 };
 
-template <typename T>
-void AppendRaw(std::string& out, T value) {
-  out.append(reinterpret_cast<const char*>(&value), sizeof(value));
-}
-
-template <typename T>
-bool TakeRaw(std::string_view& text, T* value) {
-  if (text.size() < sizeof(T)) {
-    return false;
-  }
-  std::memcpy(value, text.data(), sizeof(T));
-  text.remove_prefix(sizeof(T));
-  return true;
-}
-
 void AppendSession(std::string& out, const Session& session) {
-  AppendRaw(out, session.start);
-  AppendRaw(out, session.end);
-  AppendRaw(out, static_cast<std::uint32_t>(session.states.size()));
+  state::AppendRaw(out, session.start);
+  state::AppendRaw(out, session.end);
+  state::AppendRaw(out, static_cast<std::uint32_t>(session.states.size()));
   out += session.states;
 }
 
@@ -65,9 +49,9 @@ Result<std::vector<Session>> SessionsIn(std::string_view text) {
   while (!text.empty()) {
     Session session;
     std::uint32_t size = 0;
-    if (!TakeRaw(text, &session.start) || !TakeRaw(text, &session.end) || !TakeRaw(text, &size) || text.size() < size) {
-      return Error(ErrorKind::kCorrupt, "CANNOT_LOAD_STATE_STORE.UNCATEGORIZED",
-                   "An error occurred during loading state. The sessions of a key are cut off.");
+    if (!state::TakeRaw(text, &session.start) || !state::TakeRaw(text, &session.end) || !state::TakeRaw(text, &size) ||
+        text.size() < size) {
+      return state::CannotLoad(ErrorKind::kCorrupt, "UNCATEGORIZED", "The sessions of a key are cut off.");
     }
     session.states = text.substr(0, size);
     text.remove_prefix(size);
@@ -79,37 +63,9 @@ Result<std::vector<Session>> SessionsIn(std::string_view text) {
 /// Two timestamps as `RowEncoder` writes a row of them.
 std::string TimesPart(std::int64_t start, std::int64_t end) {
   std::string out(1, '\0');
-  AppendRaw(out, start);
-  AppendRaw(out, end);
+  state::AppendRaw(out, start);
+  state::AppendRaw(out, end);
   return out;
-}
-
-std::vector<ExprPtr> Columns(const std::vector<Attribute>& attributes) {
-  std::vector<ExprPtr> out;
-  for (const Attribute& attribute : attributes) {
-    out.push_back(plan::MakeAttribute(attribute));
-  }
-  return out;
-}
-
-PlanPtr AggregateNode(PlanPtr child, std::vector<ExprPtr> grouping, std::vector<ExprPtr> aggregates,
-                      std::vector<Attribute> output) {
-  auto node = std::make_shared<LogicalPlan>();
-  node->kind = PlanKind::kAggregate;
-  node->is_streaming = child->is_streaming;
-  node->children = {std::move(child)};
-  node->grouping = std::move(grouping);
-  node->aggregates = std::move(aggregates);
-  node->output = std::move(output);
-  return node;
-}
-
-Attribute TimeColumn(const char* name, const types::DataType& type) {
-  Attribute column;
-  column.id = plan::NewAttributeId();
-  column.name = name;
-  column.type = type;
-  return column;
 }
 
 std::string EndKey(std::int64_t end, std::string_view key) {
@@ -215,11 +171,11 @@ Result<OperatorPtr> SessionWindow::Make(const LogicalPlan& node, const OperatorC
   const types::DataType time = session->type.fields()[0].type;
   made->timed_ = plan::CarriesWatermark(session);
   made->keys_ = std::move(keys);
-  made->start_ = TimeColumn("session_start", time);
-  made->end_ = TimeColumn("session_end", time);
+  made->start_ = NewColumn("session_start", time);
+  made->end_ = NewColumn("session_end", time);
   // Rows without a session (no time, no positive gap) belong to none.
-  Attribute row_session = TimeColumn("session_row", session->type);
-  std::vector<ExprPtr> exprs = Columns(node.children[0]->output);
+  Attribute row_session = NewColumn("session_row", session->type);
+  std::vector<ExprPtr> exprs = ColumnsOf(node.children[0]->output);
   std::vector<Attribute> columns = node.children[0]->output;
   exprs.push_back(session);
   columns.push_back(row_session);
@@ -233,11 +189,7 @@ Result<OperatorPtr> SessionWindow::Make(const LogicalPlan& node, const OperatorC
   made->output_.push_back(made->end_);
   made->output_.insert(made->output_.end(), made->states_.columns.begin(), made->states_.columns.end());
   made->inputs_ = {AggregateNode(below, std::move(key_exprs), made->states_.partial, made->output_)};
-  for (const Attribute& column : made->output_) {
-    Attribute copy = column;
-    copy.id = plan::NewAttributeId();
-    made->merged_output_.push_back(std::move(copy));
-  }
+  made->merged_output_ = Renewed(made->output_);
   made->schema_ = std::make_shared<types::Schema>(plan::SchemaOf(*made->inputs_[0]));
   std::vector<std::size_t> key_positions;
   std::vector<std::size_t> state_positions;
@@ -257,12 +209,12 @@ PlanPtr SessionWindow::Above(const PlanPtr& leaf) const {
   const Attribute& window = node_grouping_[session_at_];
   const ExprPtr session =
       plan::MakeCall("spark_struct", {plan::MakeAttribute(start_), plan::MakeAttribute(end_)}, window.type, false);
-  std::vector<ExprPtr> exprs = Columns(output_);
+  std::vector<ExprPtr> exprs = ColumnsOf(output_);
   std::vector<Attribute> columns = output_;
   exprs.push_back(session);
   columns.push_back(window);
   const PlanPtr with_session = plan::MakeProject(leaf, std::move(exprs), std::move(columns));
-  return AggregateNode(with_session, Columns(node_grouping_), states_.finals, node_output_);
+  return AggregateNode(with_session, ColumnsOf(node_grouping_), states_.finals, node_output_);
 }
 
 Result<SessionWindow::ByKey> SessionWindow::ReadRows(OperatorBatch& batch) const {
@@ -337,7 +289,7 @@ Result<void> SessionWindow::Flush(Chunk& chunk, OperatorBatch& batch, state::Sto
     const std::vector<Attribute> grouping(output_.begin(),
                                           output_.begin() + static_cast<std::ptrdiff_t>(keys_.size() + 2));
     const PlanPtr leaf = RowsPlan(output_, std::move(merged));
-    FLEUVE_ASSIGN(merged, batch.Query(AggregateNode(leaf, Columns(grouping), states_.merge, merged_output_)));
+    FLEUVE_ASSIGN(merged, batch.Query(AggregateNode(leaf, ColumnsOf(grouping), states_.merge, merged_output_)));
   }
   chunk.merges = false;
   const Stopwatch watch(&batch.counts->all_updates_ns);
@@ -408,7 +360,7 @@ Result<void> SessionWindow::Evict(std::int64_t watermark, OperatorBatch& batch, 
     gone.Add(key);
     return true;
   });
-  RowDecoder rows = Decoder();
+  BatchedRows rows(Decoder(), evicted);
   for (std::size_t i = 0; i < gone.size(); ++i) {
     const std::int64_t end = state::TimeOf(gone[i]);
     const std::string_view key = gone[i].substr(8);
@@ -419,7 +371,7 @@ Result<void> SessionWindow::Evict(std::int64_t watermark, OperatorBatch& batch, 
       if (session.end != end) {
         AppendSession(kept, session);
       } else if (evicted != nullptr) {
-        FLEUVE_TRY(rows.Add({key, TimesPart(session.start, session.end), session.states}));
+        rows.Add({key, TimesPart(session.start, session.end), session.states});
       }
     }
     if (kept.empty()) {
@@ -427,20 +379,15 @@ Result<void> SessionWindow::Evict(std::int64_t watermark, OperatorBatch& batch, 
     } else {
       store.Put(kSessions, key, kept);
     }
-    if (rows.row_count() >= kOutputRows) {
-      evicted->push_back(rows.Finish());
-    }
   }
-  if (rows.row_count() > 0) {
-    evicted->push_back(rows.Finish());
-  }
+  FLEUVE_TRY(rows.Finish());
   store.RemoveMany(kTimes, gone);
   batch.counts->rows_removed += static_cast<std::int64_t>(gone.size());
   return {};
 }
 
 Result<void> SessionWindow::GiveAll(const state::Store& store, std::vector<RecordBatch>* out) const {
-  RowDecoder rows = Decoder();
+  BatchedRows rows(Decoder(), out);
   std::optional<Error> failure;
   store.Scan(kSessions, [&](std::string_view key, std::string_view value) {
     auto sessions = SessionsIn(value);
@@ -448,25 +395,14 @@ Result<void> SessionWindow::GiveAll(const state::Store& store, std::vector<Recor
       failure = std::move(sessions).error();
       return false;
     }
-    for (const Session& session : *sessions) {
-      auto added = rows.Add({key, TimesPart(session.start, session.end), session.states});
-      if (!added.ok()) {
-        failure = std::move(added).error();
-        return false;
-      }
-    }
-    if (rows.row_count() >= kOutputRows) {
-      out->push_back(rows.Finish());
-    }
-    return true;
+    return std::all_of(sessions->begin(), sessions->end(), [&](const Session& session) {
+      return rows.Add({key, TimesPart(session.start, session.end), session.states});
+    });
   });
   if (failure) {
     return *std::move(failure);
   }
-  if (rows.row_count() > 0) {
-    out->push_back(rows.Finish());
-  }
-  return {};
+  return rows.Finish();
 }
 
 Result<std::shared_ptr<const plan::RowScan>> SessionWindow::Run(OperatorBatch& batch, state::Store& store) {

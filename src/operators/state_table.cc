@@ -161,11 +161,10 @@ Result<std::shared_ptr<const plan::TableSource>> OpenStateTable(const plan::Opti
   auto schema = std::make_shared<types::Schema>(DataType::Struct({{"key", key_type, true, Json()},
                                                                   {"value", value_type, true, Json()},
                                                                   {"partition_id", DataType::Int(), true, Json()}}));
-  RowDecoder decoder(schema, {1, 1, 1});
   std::vector<columnar::RecordBatch> batches;
+  BatchedRows rows(RowDecoder(schema, {1, 1, 1}), &batches);
   const std::string partition(5, '\0');
   std::string value;
-  std::optional<Error> failure;
   store->Scan(0, [&](std::string_view key, std::string_view kept) {
     value.clear();
     if (space.timed_by_value) {
@@ -178,22 +177,9 @@ Result<std::shared_ptr<const plan::TableSource>> OpenStateTable(const plan::Opti
     } else {
       value = kept;
     }
-    auto added = decoder.Add({AsStruct(space.timed ? key.substr(8) : key), AsStruct(value), partition});
-    if (!added.ok()) {
-      failure = std::move(added).error();
-      return false;
-    }
-    if (decoder.row_count() >= 1 << 14) {
-      batches.push_back(decoder.Finish());
-    }
-    return true;
+    return rows.Add({AsStruct(space.timed ? key.substr(8) : key), AsStruct(value), partition});
   });
-  if (failure) {
-    return *std::move(failure);
-  }
-  if (decoder.row_count() > 0) {
-    batches.push_back(decoder.Finish());
-  }
+  FLEUVE_TRY(rows.Finish());
   return std::shared_ptr<const plan::TableSource>(
       std::make_shared<RowsTable>(*schema, "statestore", std::move(batches)));
 }

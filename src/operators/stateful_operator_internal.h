@@ -104,6 +104,12 @@ Result<OperatorPtr> MakeStreamJoin(const plan::LogicalPlan& node, const Operator
 
 /// The columns of `columns` as an operator's own: visible, so that a run gives them.
 std::vector<plan::Attribute> Visible(std::vector<plan::Attribute> columns);
+/// A new column, as an operator adds them to what it reads and gives.
+plan::Attribute NewColumn(std::string name, types::DataType type);
+/// The columns as expressions.
+std::vector<plan::ExprPtr> ColumnsOf(const std::vector<plan::Attribute>& attributes);
+/// Their schema.
+std::shared_ptr<const types::Schema> SchemaFor(const std::vector<plan::Attribute>& columns);
 /// A projection of `child` to those of its columns that are needed, visible.
 plan::PlanPtr NeededColumns(const plan::PlanPtr& child, const std::set<std::int64_t>& needed);
 /// A leaf over rows that are already there.

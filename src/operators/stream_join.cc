@@ -29,14 +29,6 @@ using plan::PlanPtr;
 constexpr std::size_t kChunkPairs = 1 << 15;
 constexpr std::size_t kChunkBytes = 32 << 20;
 
-Attribute NewColumn(const char* name, types::DataType type) {
-  Attribute attribute;
-  attribute.id = plan::NewAttributeId();
-  attribute.name = name;
-  attribute.type = std::move(type);
-  return attribute;
-}
-
 bool BooleanAt(const RecordBatch& batch, std::size_t column, std::int64_t row) {
   const ArrowArray& root = *batch.array->get();
   const ArrowArray& array = *root.children[column];
@@ -170,18 +162,12 @@ struct StreamJoin::Work {
   OperatorBatch& batch;
   JoinSide left;
   JoinSide right;
-  RowDecoder out;
+  BatchedRows out;
   std::vector<RecordBatch>* batches = nullptr;
   std::string number_part;
 
   JoinSide& side(bool of_left) { return of_left ? left : right; }
 };
-
-std::shared_ptr<const types::Schema> SchemaFor(const std::vector<Attribute>& columns) {
-  LogicalPlan leaf;
-  leaf.output = columns;
-  return std::make_shared<types::Schema>(plan::SchemaOf(leaf));
-}
 
 PlanPtr StreamJoin::InputOf(const LogicalPlan& node, bool of_left, const plan::StreamJoinParts& parts,
                             const std::optional<plan::JoinExpiry>& expiry, std::set<std::int64_t> needed, Side* side) {
@@ -334,11 +320,7 @@ std::optional<std::int64_t> StreamJoin::OutputWatermark(std::optional<std::int64
 
 Result<void> StreamJoin::Give(std::string_view left, std::string_view right, std::uint64_t number, Work& work) {
   NumberPart(number, &work.number_part);
-  FLEUVE_TRY(work.out.Add({left, right, work.number_part}));
-  if (work.out.row_count() >= static_cast<std::int64_t>(kChunkPairs)) {
-    work.batches->push_back(work.out.Finish());
-  }
-  return {};
+  return work.out.Add({left, right, work.number_part}) ? Result<void>() : work.out.Finish();
 }
 
 Result<NewRows> StreamJoin::ReadSide(bool of_left, Work& work) {
@@ -533,8 +515,8 @@ Result<std::shared_ptr<const plan::RowScan>> StreamJoin::Run(OperatorBatch& batc
   Work work{batch,
             JoinSide(store, 0),
             JoinSide(store, 3),
-            RowDecoder(output_schema_, semi ? std::vector<std::size_t>{left_.columns.size(), 0, 1}
-                                            : std::vector<std::size_t>{left_.columns.size(), right_.columns.size(), 1}),
+            BatchedRows(RowDecoder(output_schema_, {left_.columns.size(), semi ? 0 : right_.columns.size(), 1}),
+                        &out->batches, kChunkPairs),
             &out->batches,
             {}};
   FLEUVE_ASSIGN(NewRows left, ReadSide(true, work));
@@ -547,9 +529,7 @@ Result<std::shared_ptr<const plan::RowScan>> StreamJoin::Run(OperatorBatch& batc
   FLEUVE_TRY(Evict(false, work));
   work.left.Finish();
   work.right.Finish();
-  if (work.out.row_count() > 0) {
-    out->batches.push_back(work.out.Finish());
-  }
+  FLEUVE_TRY(work.out.Finish());
   return std::shared_ptr<const plan::RowScan>(std::move(out));
 }
 

@@ -1,4 +1,5 @@
 #include "base/json.h"
+#include "state/byte_codec.h"
 #include "state/changelog_internal.h"
 #include "state/row_table_internal.h"
 
@@ -10,28 +11,6 @@ constexpr std::string_view kMagic = "fleuve state 1\n";
 constexpr std::string_view kChanges = ".changes";
 constexpr std::string_view kSnapshot = ".snapshot";
 constexpr std::size_t kCheckBytes = 8;
-
-void AppendLength(std::string& out, std::size_t value) {
-  while (value >= 0x80) {
-    out.push_back(static_cast<char>(value | 0x80));
-    value >>= 7;
-  }
-  out.push_back(static_cast<char>(value));
-}
-
-/// False where the text ends first.
-bool TakeLength(std::string_view& text, std::size_t* value) {
-  *value = 0;
-  for (int shift = 0; shift < 64 && !text.empty(); shift += 7) {
-    const auto byte = static_cast<unsigned char>(text.front());
-    text.remove_prefix(1);
-    *value |= static_cast<std::size_t>(byte & 0x7F) << shift;
-    if (byte < 0x80) {
-      return true;
-    }
-  }
-  return false;
-}
 
 bool TakeBytes(std::string_view& text, std::string_view* bytes) {
   std::size_t length = 0;

@@ -53,8 +53,6 @@ Result<void> ReadRecords(std::string_view records, const std::string& path, std:
                          const std::function<void(SpaceId, std::string_view, std::string_view)>& put,
                          const std::function<void(SpaceId, std::string_view)>& remove);
 
-Error CannotLoad(ErrorKind kind, const std::string& subclass, std::string message);
-
 /// `_metadata`: written once per store. What was written is added to `files`.
 Result<void> WriteMetadata(const StoreSpec& spec, StagedFiles* files);
 /// Compares the folder's schema with the spec's.

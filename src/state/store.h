@@ -165,6 +165,9 @@ Result<StoreSpec> ReadSpec(const storage::Location& folder);
 /// The value of `stateStore.providerClass` in offsets of queries with state of ours: another engine refuses it by name.
 inline constexpr std::string_view kProviderClass = "fleuve.StateStore";
 
+/// CANNOT_LOAD_STATE_STORE.`subclass`: what lies in the state cannot be read.
+Error CannotLoad(ErrorKind kind, const std::string& subclass, std::string message);
+
 /// Eight bytes that sort as the time does (microseconds, any sign): the beginning of keys in timed spaces.
 void AppendTime(std::string& key, std::int64_t micros);
 std::int64_t TimeOf(std::string_view key);

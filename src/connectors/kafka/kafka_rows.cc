@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 
+#include "columnar/arrays.h"
 #include "connectors/kafka/kafka_internal.h"
 
 namespace fleuve::connectors::kafka {
@@ -74,57 +75,25 @@ struct Column {
   }
 };
 
-/// What an ArrowArray owns.
-struct Owned {
-  std::shared_ptr<Column> column;
-  std::vector<const void*> buffers;
-  std::vector<ArrowArray> children;
-  std::vector<ArrowArray*> child_pointers;
-};
-
-void Release(ArrowArray* array) {
-  auto* owned = static_cast<Owned*>(array->private_data);
-  for (ArrowArray& child : owned->children) {
-    if (child.release != nullptr) {
-      child.release(&child);
-    }
-  }
-  delete owned;
-  array->release = nullptr;
-}
-
 enum class Shape { kFixed, kBytes, kList, kStruct };
 
-ArrowArray MakeArray(std::shared_ptr<Column> column, Shape shape, std::vector<ArrowArray> children) {
-  auto* owned = new Owned();
-  owned->children = std::move(children);
-  for (ArrowArray& child : owned->children) {
-    owned->child_pointers.push_back(&child);
-  }
+ArrowArray ArrayOf(std::shared_ptr<Column> column, Shape shape, std::vector<ArrowArray> children) {
   static const std::int64_t kNothing = 0;
-  owned->buffers.push_back(column->nulls == 0 ? nullptr : column->validity.data());
+  std::vector<const void*> buffers = {column->nulls == 0 ? nullptr : column->validity.data()};
   if (shape == Shape::kBytes || shape == Shape::kList) {
     if (column->offsets.empty()) {
       column->offsets.push_back(0);
     }
-    owned->buffers.push_back(column->offsets.data());
+    buffers.push_back(column->offsets.data());
   }
   if (shape == Shape::kBytes || shape == Shape::kFixed) {
-    owned->buffers.push_back(column->mapped         ? static_cast<const void*>(column->mapped.get())
-                             : column->data.empty() ? static_cast<const void*>(&kNothing)
-                                                    : column->data.data());
+    buffers.push_back(column->mapped         ? static_cast<const void*>(column->mapped.get())
+                      : column->data.empty() ? static_cast<const void*>(&kNothing)
+                                             : column->data.data());
   }
-  ArrowArray array{};
-  array.length = column->length;
-  array.null_count = column->nulls;
-  array.n_buffers = static_cast<std::int64_t>(owned->buffers.size());
-  array.buffers = owned->buffers.data();
-  array.n_children = static_cast<std::int64_t>(owned->children.size());
-  array.children = owned->child_pointers.empty() ? nullptr : owned->child_pointers.data();
-  owned->column = std::move(column);
-  array.private_data = owned;
-  array.release = Release;
-  return array;
+  const std::int64_t length = column->length;
+  const std::int64_t nulls = column->nulls;
+  return columnar::MakeArray(length, nulls, std::move(buffers), std::move(children), std::move(column));
 }
 
 }  // namespace
@@ -246,29 +215,24 @@ void RowBuilder::Close() {
   for (Column* column : {from.key.get(), from.value.get(), from.header_value.get()}) {
     column->MoveOut(*spill_);
   }
-  auto rows = std::make_shared<Column>();
-  rows->length = from.key->length;
+  const std::int64_t length = from.key->length;
   std::vector<ArrowArray> children;
-  children.push_back(MakeArray(from.key, Shape::kBytes, {}));
-  children.push_back(MakeArray(from.value, Shape::kBytes, {}));
-  children.push_back(MakeArray(from.topic, Shape::kBytes, {}));
-  children.push_back(MakeArray(from.partition, Shape::kFixed, {}));
-  children.push_back(MakeArray(from.offset, Shape::kFixed, {}));
-  children.push_back(MakeArray(from.timestamp, Shape::kFixed, {}));
-  children.push_back(MakeArray(from.timestamp_type, Shape::kFixed, {}));
+  children.push_back(ArrayOf(from.key, Shape::kBytes, {}));
+  children.push_back(ArrayOf(from.value, Shape::kBytes, {}));
+  children.push_back(ArrayOf(from.topic, Shape::kBytes, {}));
+  children.push_back(ArrayOf(from.partition, Shape::kFixed, {}));
+  children.push_back(ArrayOf(from.offset, Shape::kFixed, {}));
+  children.push_back(ArrayOf(from.timestamp, Shape::kFixed, {}));
+  children.push_back(ArrayOf(from.timestamp_type, Shape::kFixed, {}));
   if (include_headers_) {
     std::vector<ArrowArray> members;
-    members.push_back(MakeArray(from.header_key, Shape::kBytes, {}));
-    members.push_back(MakeArray(from.header_value, Shape::kBytes, {}));
+    members.push_back(ArrayOf(from.header_key, Shape::kBytes, {}));
+    members.push_back(ArrayOf(from.header_value, Shape::kBytes, {}));
     std::vector<ArrowArray> items;
-    items.push_back(MakeArray(from.header, Shape::kStruct, std::move(members)));
-    children.push_back(MakeArray(from.headers, Shape::kList, std::move(items)));
+    items.push_back(ArrayOf(from.header, Shape::kStruct, std::move(members)));
+    children.push_back(ArrayOf(from.headers, Shape::kList, std::move(items)));
   }
-  ArrowArray array = MakeArray(std::move(rows), Shape::kStruct, std::move(children));
-  columnar::RecordBatch batch;
-  batch.schema = schema_;
-  batch.array = std::make_shared<columnar::ArrayHolder>(&array);
-  done_.push_back(std::move(batch));
+  done_.push_back(columnar::MakeBatch(schema_, length, std::move(children)));
   columns_ = std::make_unique<Columns>();
 }
 

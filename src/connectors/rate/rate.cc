@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/json.h"
 #include "checkpoint/log_folder.h"
+#include "columnar/arrays.h"
 #include "connectors/stream_relation.h"
 
 namespace fleuve::connectors::rate {
@@ -75,47 +76,12 @@ struct Longs {
   std::vector<std::int64_t> values;
 };
 
-/// The Arrow struct array of (timestamp, value); its private data owns the numbers.
-columnar::RecordBatch MakeBatch(const std::shared_ptr<const types::Schema>& schema, std::unique_ptr<Longs> data) {
-  struct Owner {
-    std::unique_ptr<Longs> data;
-    const void* no_nulls[1] = {nullptr};
-    const void* timestamp_buffers[2] = {nullptr, nullptr};
-    const void* value_buffers[2] = {nullptr, nullptr};
-    ArrowArray columns[2] = {};
-    ArrowArray* children[2] = {nullptr, nullptr};
-  };
-  auto* owner = new Owner();  // freed by the array's release callback, as the Arrow C data interface asks
-  owner->data = std::move(data);
-  const auto rows = static_cast<std::int64_t>(owner->data->values.size());
-  owner->timestamp_buffers[1] = owner->data->timestamps.data();
-  owner->value_buffers[1] = owner->data->values.data();
-  for (int i = 0; i < 2; ++i) {
-    ArrowArray& column = owner->columns[i];
-    column.length = rows;
-    column.n_buffers = 2;
-    column.buffers = i == 0 ? owner->timestamp_buffers : owner->value_buffers;
-    column.release = [](ArrowArray* array) { array->release = nullptr; };
-    owner->children[i] = &column;
-  }
-  ArrowArray root{};
-  root.length = rows;
-  root.n_buffers = 1;
-  root.buffers = owner->no_nulls;
-  root.n_children = 2;
-  root.children = owner->children;
-  root.private_data = owner;
-  root.release = [](ArrowArray* array) {
-    auto* held = static_cast<Owner*>(array->private_data);
-    for (ArrowArray* child : held->children) {
-      if (child->release != nullptr) {
-        child->release(child);
-      }
-    }
-    delete held;
-    array->release = nullptr;
-  };
-  return {schema, std::make_shared<columnar::ArrayHolder>(&root)};
+/// Rows of (timestamp, value).
+columnar::RecordBatch MakeBatch(const std::shared_ptr<const types::Schema>& schema, std::shared_ptr<const Longs> data) {
+  const auto rows = static_cast<std::int64_t>(data->values.size());
+  return columnar::MakeBatch(schema, rows,
+                             {columnar::MakeArray(rows, 0, {nullptr, data->timestamps.data()}, {}, data),
+                              columnar::MakeArray(rows, 0, {nullptr, data->values.data()}, {}, data)});
 }
 
 /// Rows first..last-1, their time told by `time_of` in microseconds.
