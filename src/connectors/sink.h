@@ -102,6 +102,9 @@ struct SinkRecord {
   /// `commitInfo.txnId` and the end offsets of that commit where they are known.
   std::string attempt_id;
   std::vector<std::string> offsets;
+  /// What must be durable before a batch that was found counts: the run that committed it may have died before its
+  /// sync (`StagedBatch::AfterCommit`).
+  DurableRecords after_commit{};
 };
 
 enum class CommitOutcome {

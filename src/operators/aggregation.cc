@@ -176,14 +176,16 @@ Result<void> Aggregation::Merge(std::vector<RecordBatch> rows, OperatorBatch& ba
     }
   }
   // States that are there come first: the order counts for first, last and lists.
-  RowDecoder known = Decoder();
+  std::vector<RecordBatch> known;
+  BatchedRows known_rows(Decoder(), &known);
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (values[i].data() != nullptr) {
-      FLEUVE_TRY(known.Add({KeyPart(keys[i]), values[i]}));
+    if (values[i].data() != nullptr && !known_rows.Add({KeyPart(keys[i]), values[i]})) {
+      break;
     }
   }
-  if (known.row_count() > 0) {
-    rows.insert(rows.begin(), known.Finish());
+  FLEUVE_TRY(known_rows.Finish());
+  if (!known.empty()) {
+    rows.insert(rows.begin(), known.begin(), known.end());
     const PlanPtr leaf = RowsPlan(output_, std::move(rows));
     FLEUVE_ASSIGN(rows, batch.Query(AggregateNode(leaf, ColumnsOf(keys_), states_.merge, merged_output_)));
   }

@@ -217,7 +217,6 @@ class Query {
   }
   PlanPtr Begin(const Rows& input, std::int64_t late_ms = 0, std::int64_t watermark_ms = 0) {
     BatchRun run;
-    run.batch_id = BatchId(next_);
     run.attempt_id = "attempt" + std::to_string(++attempts_);
     run.late_watermark_ms = late_ms;
     run.watermark_ms = watermark_ms;

@@ -148,6 +148,16 @@ std::shared_ptr<const types::Schema> SchemaFor(const std::vector<Attribute>& col
   return std::make_shared<const types::Schema>(plan::SchemaOf(node));
 }
 
+PlanPtr GiveOutput(const PlanPtr& from, const std::vector<Attribute>& available, const std::vector<Attribute>& wanted) {
+  std::vector<ExprPtr> exprs;
+  for (const Attribute& attribute : wanted) {
+    const auto kept = std::find_if(available.begin(), available.end(),
+                                   [&](const Attribute& other) { return other.id == attribute.id; });
+    exprs.push_back(kept != available.end() ? plan::MakeAttribute(*kept) : plan::MakeNull(attribute.type));
+  }
+  return plan::MakeProject(from, std::move(exprs), wanted);
+}
+
 PlanPtr NeededColumns(const PlanPtr& child, const std::set<std::int64_t>& needed) {
   std::vector<ExprPtr> exprs;
   std::vector<Attribute> output;

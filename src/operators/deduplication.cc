@@ -39,15 +39,7 @@ class Deduplication final : public StatefulOperator {
   const std::vector<PlanPtr>& inputs() const override { return inputs_; }
   const std::vector<Attribute>& output() const override { return output_; }
   PlanPtr Above(const PlanPtr& leaf) const override {
-    // Columns that nobody needs are not there; the rest keeps its names and places.
-    std::vector<plan::ExprPtr> exprs;
-    for (const Attribute& attribute : node_output_) {
-      const bool kept =
-          std::any_of(output_.begin(), output_.end(), [&](const Attribute& other) { return other.id == attribute.id; });
-      exprs.push_back(kept ? plan::MakeAttribute(attribute) : plan::MakeNull(attribute.type));
-    }
-    return plan::MakeProject(plan::MakeFilter(leaf, plan::MakeAttribute(output_.back())), std::move(exprs),
-                             node_output_);
+    return GiveOutput(plan::MakeFilter(leaf, plan::MakeAttribute(output_.back())), output_, node_output_);
   }
   Result<std::shared_ptr<const plan::RowScan>> Run(OperatorBatch& batch, state::Store& store) override;
   bool NeedsBatch(std::optional<std::int64_t> used, std::optional<std::int64_t> next) const override {

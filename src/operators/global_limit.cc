@@ -28,15 +28,7 @@ class GlobalLimit final : public StatefulOperator {
   }
   const std::vector<PlanPtr>& inputs() const override { return inputs_; }
   const std::vector<Attribute>& output() const override { return inputs_[0]->output; }
-  PlanPtr Above(const PlanPtr& leaf) const override {
-    std::vector<plan::ExprPtr> exprs;
-    for (const Attribute& attribute : node_output_) {
-      const bool kept = std::any_of(output().begin(), output().end(),
-                                    [&](const Attribute& other) { return other.id == attribute.id; });
-      exprs.push_back(kept ? plan::MakeAttribute(attribute) : plan::MakeNull(attribute.type));
-    }
-    return plan::MakeProject(leaf, std::move(exprs), node_output_);
-  }
+  PlanPtr Above(const PlanPtr& leaf) const override { return GiveOutput(leaf, output(), node_output_); }
   Result<std::shared_ptr<const plan::RowScan>> Run(OperatorBatch& batch, state::Store& store) override;
   bool NeedsBatch(std::optional<std::int64_t>, std::optional<std::int64_t>) const override { return false; }
   bool single_partition() const override { return true; }

@@ -21,7 +21,6 @@ struct StatefulQuery::Cut {
   int id = 0;
   std::unique_ptr<state::Store> store;
   OperatorCounts counts;
-  std::shared_ptr<const plan::RowScan> rows;
   StateOperatorProgress progress;
   std::int64_t commit_ns = 0;
 };
@@ -92,7 +91,6 @@ class BatchOfOperator final : public OperatorBatch {
     return engine::ReadAll(*reader);
   }
 
-  const plan::AnalysisConfig& config() const override { return run_.config; }
   Result<void> CheckCancelled() const override { return run_.token ? run_.token->Check() : Result<void>(); }
 
  private:

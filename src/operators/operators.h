@@ -17,7 +17,8 @@
 ///   sink Commit, W2
 ///   Commit     the state of N counts; commits/N is written
 ///
-/// Anything that fails between Run and Commit: `Abort`, and the batch is run again from the state of N-1.
+/// Where anything fails between Run and Commit, the loop drops the object and begins anew with Open; `Abort` goes back
+/// to the state of N-1 without that.
 
 #include <cstdint>
 #include <functional>
@@ -53,7 +54,6 @@ struct StatefulOptions {
 
 /// One batch.
 struct BatchRun {
-  BatchId batch_id;
   /// As in the sink's commit and in the changelogs.
   std::string attempt_id;
   /// The watermark of the batch before (what is late) and of this one (what is evicted).

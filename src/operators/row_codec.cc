@@ -1,5 +1,6 @@
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "columnar/arrays.h"
 #include "operators/row_codec_internal.h"
@@ -290,6 +291,9 @@ bool Column::Take(std::string_view& bytes) {
       data.append(bytes.substr(0, count));
       bytes.remove_prefix(count);
     }
+    if (count > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max() - offsets.back())) {
+      return false;  // more than one array can hold; `BatchedRows` stays far below
+    }
     offsets.push_back(offsets.back() + static_cast<std::int32_t>(count));
   }
   ++length;
@@ -326,6 +330,7 @@ struct RowDecoder::Columns {
   std::vector<std::size_t> fields_per_part;
   std::vector<Column> columns;
   std::int64_t rows = 0;
+  std::size_t bytes = 0;
 
   void Begin() {
     columns.clear();
@@ -333,6 +338,7 @@ struct RowDecoder::Columns {
       columns.emplace_back(field.type);
     }
     rows = 0;
+    bytes = 0;
   }
 };
 
@@ -351,6 +357,7 @@ Result<void> RowDecoder::Add(std::initializer_list<std::string_view> parts) {
   std::size_t part = 0;
   for (std::string_view bytes : parts) {
     const std::size_t count = columns_->fields_per_part[part++];
+    columns_->bytes += bytes.size();
     if (bytes.data() == nullptr) {
       for (std::size_t i = 0; i < count; ++i) {
         columns_->columns[first + i].AppendNull();
@@ -368,6 +375,7 @@ Result<void> RowDecoder::Add(std::initializer_list<std::string_view> parts) {
 }
 
 std::int64_t RowDecoder::row_count() const { return columns_->rows; }
+std::size_t RowDecoder::byte_count() const { return columns_->bytes; }
 
 columnar::RecordBatch RowDecoder::Finish() {
   std::vector<ArrowArray> columns;
@@ -378,6 +386,11 @@ columnar::RecordBatch RowDecoder::Finish() {
   columns_->Begin();
   return batch;
 }
+
+namespace {
+/// A batch is closed at this many bytes: lists and sketches may be large.
+constexpr std::size_t kBatchBytes = std::size_t{32} << 20;
+}  // namespace
 
 BatchedRows::BatchedRows(RowDecoder decoder, std::vector<columnar::RecordBatch>* out, std::int64_t batch_rows)
     : decoder_(std::move(decoder)), out_(out), batch_rows_(batch_rows) {}
@@ -390,7 +403,7 @@ bool BatchedRows::Add(std::initializer_list<std::string_view> parts) {
     failure_ = std::move(added).error();
     return false;
   }
-  if (decoder_.row_count() >= batch_rows_) {
+  if (decoder_.row_count() >= batch_rows_ || decoder_.byte_count() >= kBatchBytes) {
     out_->push_back(decoder_.Finish());
   }
   return true;

@@ -4,8 +4,7 @@
 /// Columns to byte rows and back: how keys and values of a store are made of Arrow data.
 ///
 /// A key is the same bytes for values that Spark holds equal: -0.0 is 0.0, every NaN is one, NULL is a value. Fields of
-/// fixed width lie side by side, texts and nested values with their lengths; the format is private to this version of
-/// the store (`kRowFormat`).
+/// fixed width lie side by side, texts and nested values with their lengths.
 
 #include <cstdint>
 #include <initializer_list>
@@ -20,9 +19,6 @@
 #include "types/data_type.h"
 
 namespace fleuve::operators {
-
-/// Part of a space's schema text; raised when the bytes change their meaning.
-inline constexpr int kRowFormat = 1;
 
 /// Some columns of record batches, by position.
 class RowEncoder {
@@ -52,6 +48,8 @@ class RowDecoder {
   /// NULLs. kCorrupt (CANNOT_LOAD_STATE_STORE.UNCATEGORIZED) where the bytes do not fit the types.
   Result<void> Add(std::initializer_list<std::string_view> parts);
   std::int64_t row_count() const;
+  /// Bytes of the rows added since the last `Finish`.
+  std::size_t byte_count() const;
   /// The rows added since the last call.
   columnar::RecordBatch Finish();
 
@@ -60,14 +58,14 @@ class RowDecoder {
   std::unique_ptr<Columns> columns_;
 };
 
-/// Rows of a decoder as batches of bounded size.
+/// Rows of a decoder as batches of bounded rows and bytes.
 class BatchedRows {
  public:
   /// \param out  takes the batches; must outlive this.
   BatchedRows(RowDecoder decoder, std::vector<columnar::RecordBatch>* out, std::int64_t batch_rows = 1 << 14);
   /// As `RowDecoder::Add`. False where a row failed: no more is taken, and `Finish` gives the error.
   bool Add(std::initializer_list<std::string_view> parts);
-  /// Gives the rows that are left.
+  /// Gives the rows that are left; more may be added then.
   Result<void> Finish();
 
  private:

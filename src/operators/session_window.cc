@@ -107,7 +107,10 @@ class SessionWindow final : public StatefulOperator {
   using ByKey = std::map<std::string, std::vector<std::pair<std::int64_t, std::pair<std::int64_t, std::string>>>>;
   /// Rows on their way to be merged: each under the session that it belongs to.
   struct Chunk {
-    RowDecoder rows;
+    explicit Chunk(RowDecoder decoder) : rows(std::move(decoder), &batches) {}
+    std::vector<RecordBatch> batches;
+    BatchedRows rows;
+    std::int64_t row_count = 0;
     bool merges = false;
     std::vector<std::string> keys;
   };
@@ -270,8 +273,9 @@ Result<void> SessionWindow::AddKey(const std::string& key,
     const std::string times = TimesPart(parts[first].start, end);
     chunk.merges = chunk.merges || next - first > 1;
     for (std::size_t i = first; i < next; ++i) {
-      FLEUVE_TRY(chunk.rows.Add({key, times, parts[i].states}));
+      chunk.rows.Add({key, times, parts[i].states});
     }
+    chunk.row_count += static_cast<std::int64_t>(next - first);
     first = next;
   }
   chunk.keys.push_back(key);
@@ -279,12 +283,12 @@ Result<void> SessionWindow::AddKey(const std::string& key,
 }
 
 Result<void> SessionWindow::Flush(Chunk& chunk, OperatorBatch& batch, state::Store& store) const {
-  if (chunk.rows.row_count() == 0) {
+  FLEUVE_TRY(chunk.rows.Finish());
+  if (std::exchange(chunk.row_count, 0) == 0) {
     return {};
   }
   FLEUVE_TRY(batch.CheckCancelled());
-  std::vector<RecordBatch> merged;
-  merged.push_back(chunk.rows.Finish());
+  std::vector<RecordBatch> merged = std::exchange(chunk.batches, {});
   if (chunk.merges) {
     const std::vector<Attribute> grouping(output_.begin(),
                                           output_.begin() + static_cast<std::ptrdiff_t>(keys_.size() + 2));
@@ -326,7 +330,10 @@ Result<void> SessionWindow::Put(const std::string& key, const std::vector<Sessio
   const std::string before(store.Get(kSessions, key));
   FLEUVE_ASSIGN(const std::vector<Session> known, SessionsIn(before));
   const auto same_start = [](const std::vector<Session>& list, std::int64_t start) {
-    return std::find_if(list.begin(), list.end(), [start](const Session& one) { return one.start == start; });
+    // Both lists ascend.
+    const auto at = std::lower_bound(list.begin(), list.end(), start,
+                                     [](const Session& one, std::int64_t time) { return one.start < time; });
+    return at != list.end() && at->start == start ? at : list.end();
   };
   for (const Session& session : known) {
     const auto kept = same_start(sessions, session.start);
@@ -408,10 +415,10 @@ Result<void> SessionWindow::GiveAll(const state::Store& store, std::vector<Recor
 Result<std::shared_ptr<const plan::RowScan>> SessionWindow::Run(OperatorBatch& batch, state::Store& store) {
   auto out = std::make_shared<plan::RowScan>();
   FLEUVE_ASSIGN(ByKey rows, ReadRows(batch));
-  Chunk chunk{Decoder(), false, {}};
+  Chunk chunk(Decoder());
   for (auto& [key, of_key] : rows) {
     FLEUVE_TRY(AddKey(key, of_key, store, chunk));
-    if (chunk.rows.row_count() >= kChunkRows) {
+    if (chunk.row_count >= kChunkRows) {
       FLEUVE_TRY(Flush(chunk, batch, store));
     }
   }

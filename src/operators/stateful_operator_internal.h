@@ -54,7 +54,6 @@ class OperatorBatch {
   virtual Result<std::unique_ptr<columnar::BatchReader>> Read(std::size_t input) = 0;
   /// Runs a plan of the operator's own over rows it has (kRows leaves), to the end.
   virtual Result<std::vector<columnar::RecordBatch>> Query(const plan::PlanPtr& plan) = 0;
-  virtual const plan::AnalysisConfig& config() const = 0;
   virtual Result<void> CheckCancelled() const = 0;
 };
 
@@ -110,6 +109,10 @@ plan::Attribute NewColumn(std::string name, types::DataType type);
 std::vector<plan::ExprPtr> ColumnsOf(const std::vector<plan::Attribute>& attributes);
 /// Their schema.
 std::shared_ptr<const types::Schema> SchemaFor(const std::vector<plan::Attribute>& columns);
+/// A projection of `from` to `wanted`, the output of the node in whose place an operator stands: columns that nobody
+/// needs are not in `available` any more and are NULL.
+plan::PlanPtr GiveOutput(const plan::PlanPtr& from, const std::vector<plan::Attribute>& available,
+                         const std::vector<plan::Attribute>& wanted);
 /// A projection of `child` to those of its columns that are needed, visible.
 plan::PlanPtr NeededColumns(const plan::PlanPtr& child, const std::set<std::int64_t>& needed);
 /// A leaf over rows that are already there.

@@ -113,7 +113,7 @@ class StreamJoin final : public StatefulOperator {
   std::vector<state::SpaceSpec> spaces() const override;
   const std::vector<PlanPtr>& inputs() const override { return inputs_; }
   const std::vector<Attribute>& output() const override { return output_; }
-  PlanPtr Above(const PlanPtr& leaf) const override;
+  PlanPtr Above(const PlanPtr& leaf) const override { return GiveOutput(leaf, output_, node_output_); }
   Result<std::shared_ptr<const plan::RowScan>> Run(OperatorBatch& batch, state::Store& store) override;
   std::optional<std::int64_t> OutputWatermark(std::optional<std::int64_t> input) const override;
   bool NeedsBatch(std::optional<std::int64_t> used, std::optional<std::int64_t> next) const override {
@@ -292,16 +292,6 @@ std::vector<state::SpaceSpec> StreamJoin::spaces() const {
     spaces.push_back(std::move(totals));
   }
   return spaces;
-}
-
-PlanPtr StreamJoin::Above(const PlanPtr& leaf) const {
-  std::vector<ExprPtr> exprs;
-  for (const Attribute& attribute : node_output_) {
-    const auto kept =
-        std::find_if(output_.begin(), output_.end(), [&](const Attribute& other) { return other.id == attribute.id; });
-    exprs.push_back(kept != output_.end() ? plan::MakeAttribute(*kept) : plan::MakeNull(attribute.type));
-  }
-  return plan::MakeProject(leaf, std::move(exprs), node_output_);
 }
 
 std::optional<std::int64_t> StreamJoin::OutputWatermark(std::optional<std::int64_t> input) const {

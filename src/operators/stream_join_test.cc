@@ -94,7 +94,6 @@ class Query {
 
   std::vector<Row> Run(std::vector<std::vector<Row>> inputs, std::int64_t late_ms, std::int64_t watermark_ms) {
     BatchRun run;
-    run.batch_id = BatchId(next_);
     run.attempt_id = "attempt" + std::to_string(next_);
     run.late_watermark_ms = late_ms;
     run.watermark_ms = watermark_ms;

@@ -32,7 +32,6 @@ class HashStore final : public Store {
   /// Fills the tables with version `at`.
   Result<void> Load(const Version& at);
 
-  const StoreSpec& spec() const override { return spec_; }
   const Version& version() const override { return version_; }
 
   void GetMany(SpaceId space, const ByteRows& keys, std::vector<std::string_view>* values) const override {
@@ -104,7 +103,6 @@ class HashStore final : public Store {
     }
     metrics.memory_bytes += static_cast<std::int64_t>(changes_.capacity());
     metrics.changelog_bytes = staged_bytes_;
-    metrics.changes = staged_changes_;
     return metrics;
   }
 
@@ -132,7 +130,6 @@ class HashStore final : public Store {
   std::int64_t change_count_ = 0;
   std::optional<ChangelogHeader> staged_;
   std::int64_t staged_bytes_ = 0;
-  std::int64_t staged_changes_ = 0;
   bool metadata_written_ = false;
   /// Since the newest snapshot (or version 0).
   std::int64_t bytes_since_ = 0;
@@ -195,49 +192,65 @@ Result<void> HashStore::Load(const Version& at) {
     }
   }
   // Backwards from the wanted version to a snapshot or to the beginning.
-  std::vector<std::pair<std::string, std::string>> chain;
+  struct File {
+    std::string path;
+    std::unique_ptr<const std::string> text;
+    ParsedFile parsed;  // views into `text`
+  };
+  std::vector<File> chain;
+  std::optional<File> snapshot;
   Version wanted = version_;
-  std::optional<std::string> snapshot;
-  std::string snapshot_path;
   while (wanted.number > 0) {
     const bool has_snapshot = std::any_of(names.begin(), names.end(), [&](const FileName& name) {
       return name.is_snapshot && name.version.number == wanted.number && name.version.attempt == wanted.attempt;
     });
     if (has_snapshot) {
-      snapshot_path = SnapshotPath(folder, wanted);
-      auto text = spec_.folder.store->Get(snapshot_path);
+      std::string path = SnapshotPath(folder, wanted);
+      auto got = spec_.folder.store->Get(path);
       // A snapshot that was cut off by a crash is no loss: the changelogs below it are still there.
-      if (text.ok() && ParseFile(*text, snapshot_path).ok()) {
-        snapshot = *std::move(text);
-        break;
+      if (got.ok()) {
+        auto text = std::make_unique<const std::string>(*std::move(got));
+        if (auto parsed = ParseFile(*text, path); parsed.ok()) {
+          snapshot = File{std::move(path), std::move(text), *std::move(parsed)};
+          break;
+        }
       }
     }
-    const std::string path = ChangelogPath(folder, wanted);
-    auto text = spec_.folder.store->Get(path);
-    if (!text.ok()) {
-      if (text.error().kind() == ErrorKind::kNotFound) {
+    std::string path = ChangelogPath(folder, wanted);
+    auto got = spec_.folder.store->Get(path);
+    if (!got.ok()) {
+      if (got.error().kind() == ErrorKind::kNotFound) {
         return CannotLoad(ErrorKind::kNotFound, "CANNOT_READ_DELTA_FILE_NOT_EXISTS",
                           "Error reading delta file " + path + " of the state of operator " +
                               std::to_string(spec_.operator_id) + " (" + spec_.operator_name + "): " + path +
                               " does not exist.");
       }
-      return std::move(text).error();
+      return std::move(got).error();
     }
-    FLEUVE_ASSIGN(const ParsedFile parsed, ParseFile(*text, path));
+    auto text = std::make_unique<const std::string>(*std::move(got));
+    FLEUVE_ASSIGN(ParsedFile parsed, ParseFile(*text, path));
     wanted = Version{wanted.number - 1, parsed.header.base_attempt};
     bytes_since_ += static_cast<std::int64_t>(text->size());
-    chain.emplace_back(path, *std::move(text));
+    chain.push_back(File{std::move(path), std::move(text), std::move(parsed)});
   }
   if (snapshot) {
     snapshot_version_ = wanted.number;
-    FLEUVE_ASSIGN(const ParsedFile parsed, ParseFile(*snapshot, snapshot_path));
-    FLEUVE_TRY(Replay(parsed, snapshot_path));
+    // A snapshot has its rows in the order of the table that wrote it. Into a table that grows on the way they would go
+    // run upon run into slots that are taken.
+    std::vector<std::size_t> rows(tables_.size(), 0);
+    FLEUVE_TRY(ReadRecords(
+        snapshot->parsed.records, snapshot->path, tables_.size(),
+        [&rows](SpaceId space, std::string_view, std::string_view) { ++rows[space]; },
+        [](SpaceId, std::string_view) {}));
+    for (std::size_t i = 0; i < tables_.size(); ++i) {
+      tables_[i]->Reserve(rows[i]);
+    }
+    FLEUVE_TRY(Replay(snapshot->parsed, snapshot->path));
     snapshot.reset();
     // Whether it was synced is not known: it serves, but old files stay until the next one.
   }
   while (!chain.empty()) {
-    FLEUVE_ASSIGN(const ParsedFile parsed, ParseFile(chain.back().second, chain.back().first));
-    FLEUVE_TRY(Replay(parsed, chain.back().first));
+    FLEUVE_TRY(Replay(chain.back().parsed, chain.back().path));
     chain.pop_back();
   }
   return {};
@@ -276,7 +289,6 @@ Result<StagedFiles> HashStore::Stage(const std::string& attempt, std::int64_t ne
     return cannot_commit(std::move(put).error());
   }
   staged_bytes_ = static_cast<std::int64_t>(file.size());
-  staged_changes_ = change_count_;
   files_.emplace_back(header.version.number, path);
   staged.files.push_back(path);
   staged.folders.push_back(spec_.folder.path);

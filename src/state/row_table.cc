@@ -25,6 +25,9 @@ constexpr std::uint64_t kOdd1 = 0x9E3779B97F4A7C15ULL;
 constexpr std::uint64_t kOdd2 = 0xC2B2AE3D27D4EB4FULL;
 constexpr std::size_t kFirstSlots = 64;
 
+/// At most three quarters of the slots are taken.
+bool Fits(std::size_t rows, std::size_t slots) { return rows * 4 <= slots * 3; }
+
 }  // namespace
 
 std::uint64_t HashBytes(std::string_view bytes) {
@@ -105,8 +108,18 @@ std::string_view RowTable::Find(std::string_view key) const {
   return slot.record == nullptr ? std::string_view() : slot.record->value();
 }
 
-void RowTable::Grow() {
-  std::vector<Slot> old(std::max(kFirstSlots, slots_.size() * 2));
+void RowTable::Reserve(std::size_t rows) {
+  std::size_t slots = std::max(kFirstSlots, slots_.size());
+  while (!Fits(rows, slots)) {
+    slots *= 2;
+  }
+  if (slots > slots_.size()) {
+    Grow(slots);
+  }
+}
+
+void RowTable::Grow(std::size_t slots) {
+  std::vector<Slot> old(slots);
   old.swap(slots_);
   for (const Slot& slot : old) {
     if (slot.record == nullptr) {
@@ -144,8 +157,8 @@ void RowTable::Insert(std::size_t at, std::uint64_t hash, std::string_view key, 
 
 bool RowTable::Put(std::string_view key, std::string_view value) {
   // At most three quarters full.
-  if ((count_ + 1) * 4 > slots_.size() * 3) {
-    Grow();
+  if (!Fits(count_ + 1, slots_.size())) {
+    Grow(std::max(kFirstSlots, slots_.size() * 2));
   }
   const std::uint64_t hash = HashBytes(key);
   const std::size_t at = SlotOf(hash, key);
@@ -180,8 +193,8 @@ bool RowTable::Put(std::string_view key, std::string_view value) {
 }
 
 bool RowTable::Add(std::string_view key, std::string_view value) {
-  if ((count_ + 1) * 4 > slots_.size() * 3) {
-    Grow();
+  if (!Fits(count_ + 1, slots_.size())) {
+    Grow(std::max(kFirstSlots, slots_.size() * 2));
   }
   const std::uint64_t hash = HashBytes(key);
   const std::size_t at = SlotOf(hash, key);

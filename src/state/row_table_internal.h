@@ -36,6 +36,8 @@ class RowTable {
   bool Add(std::string_view key, std::string_view value);
   bool Remove(std::string_view key);
   void Clear();
+  /// Makes room for `rows` rows in all, so that putting them does not grow the table.
+  void Reserve(std::size_t rows);
   /// Brings what the next calls for these keys will look at nearer to the processor.
   class Ahead;
 
@@ -59,7 +61,7 @@ class RowTable {
   std::size_t Home(std::uint64_t hash) const { return static_cast<std::size_t>(hash) & (slots_.size() - 1); }
   /// The slot of the key, or the free slot where it belongs. The table is not empty.
   std::size_t SlotOf(std::uint64_t hash, std::string_view key) const;
-  void Grow();
+  void Grow(std::size_t slots);
   void Insert(std::size_t at, std::uint64_t hash, std::string_view key, std::string_view value);
   void Index(Record* record);
   void Unindex(Record* record);

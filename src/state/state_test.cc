@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <map>
 #include <random>
 #include <set>
@@ -207,6 +209,40 @@ TEST(StoreTest, SyncedVersionsOutliveAPowerCut) {
     ASSERT_TRUE(opened.ok()) << opened.error().message();
     EXPECT_EQ(All(**opened, kPlain), synced) << cut_at;
   }
+}
+
+TEST(StoreTest, ReadingASnapshotCostsAboutWhatMakingItsRowsDid) {
+  const auto objects = storage::MemoryStore::Make();
+  const StoreSpec spec = Spec(objects);
+  constexpr int kRows = 640000;
+  const auto seconds_of = [](const auto& work) {
+    const auto began = std::chrono::steady_clock::now();
+    work();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  };
+  auto store = Store::Open(spec, Version{});
+  ASSERT_TRUE(store.ok());
+  const double made = seconds_of([&] {
+    for (int i = 0; i < kRows; ++i) {
+      (*store)->Put(kPlain, std::to_string(i), "v");
+    }
+  });
+  constexpr std::int64_t kVersions = 20;
+  for (std::int64_t version = 1; version <= kVersions; ++version) {
+    Finish(**store, *objects, "a");
+  }
+  auto listed = objects->List(spec.folder.path);
+  ASSERT_TRUE(listed.ok());
+  ASSERT_TRUE(
+      std::any_of(listed->begin(), listed->end(), [](const auto& meta) { return meta.path.ends_with(".snapshot"); }));
+  std::int64_t rows = 0;
+  const double read = seconds_of([&] {
+    auto again = Store::Open(spec, Version{kVersions, "a"});
+    ASSERT_TRUE(again.ok());
+    rows = (*again)->row_count(kPlain);
+  });
+  EXPECT_EQ(rows, kRows);
+  EXPECT_LT(read, 5 * made + 0.2);
 }
 
 TEST(StoreTest, EveryStoreCallMayFail) {

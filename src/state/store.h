@@ -92,8 +92,6 @@ struct StoreMetrics {
   std::int64_t memory_bytes = 0;
   /// Bytes of the newest changelog.
   std::int64_t changelog_bytes = 0;
-  /// Puts and removals of the newest staged version.
-  std::int64_t changes = 0;
 };
 
 /// Threads: one caller at a time.
@@ -110,7 +108,6 @@ class Store {
   /// another one. \param schema_check  false: types are not compared (spark.sql.streaming.stateStore.stateSchemaCheck).
   static Result<std::unique_ptr<Store>> Open(const StoreSpec& spec, const Version& at, bool schema_check = true);
 
-  virtual const StoreSpec& spec() const = 0;
   virtual const Version& version() const = 0;
 
   /// The value of each key; a view without data (`data() == nullptr`) where the key is absent. Views stay valid until
@@ -135,10 +132,11 @@ class Store {
   /// Rows in the space.
   virtual std::int64_t row_count(SpaceId space) const = 0;
 
-  /// Ends a batch: writes its changes (also when there are none) as the changelog of version()+1 under `attempt`. A
-  /// snapshot follows where the changelogs since the last one outgrow it. Nothing is synced.
+  /// Ends a batch: writes its changes (also when there are none) as the changelog of version()+1 under
+  /// `attempt`. Nothing is synced.
   virtual Result<StagedFiles> Stage(const std::string& attempt, std::int64_t next_watermark_ms) = 0;
-  /// The staged version counts. Versions out of retention are removed.
+  /// The staged version counts. Where the changelogs since the last snapshot outgrow it, one is written, and synced;
+  /// versions out of retention are removed.
   virtual Result<void> Apply() = 0;
   /// Gives the changes since `version()` up, staged or not; the store is as it was opened or last applied.
   virtual Result<void> Discard() = 0;

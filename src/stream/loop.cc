@@ -125,7 +125,6 @@ Result<void> MicroBatchQuery::Initialize() {
     }
     offsets_version_ = planned.version;
     offsets_source_info_ = planned.source_info;
-    commits_version_ = recovered.newest_committed ? recovered.committed.version : 1;
     last_batch_timestamp_ms_ = planned.timestamp_ms;
     watermark_.Restore(planned.watermark_ms);
     const std::int64_t newest = recovered.newest_planned->value;
@@ -460,9 +459,10 @@ Result<void> MicroBatchQuery::MakeState(const checkpoint::Recovered& recovered) 
   return {};
 }
 
-Result<bool> MicroBatchQuery::OpenState() {
+Result<std::optional<connectors::DurableRecords>> MicroBatchQuery::OpenState() {
+  using Adopted = std::optional<connectors::DurableRecords>;
   if (state_->is_open()) {
-    return false;
+    return Adopted();
   }
   if (batch_recovered_ && !state_->stateless()) {
     FLEUVE_ASSIGN(const connectors::SinkRecord held, sink_->Newest());
@@ -474,14 +474,14 @@ Result<bool> MicroBatchQuery::OpenState() {
         LogWarn("query " + PrettyId() + ": the sink already holds batch " + std::to_string(batch_id_.value) +
                 "; the state that its run wrote is taken over");
         watermark_.Restore(*watermark_ms);
-        return true;
+        return Adopted(record.after_commit);
       }
       LogWarn("query " + PrettyId() + ": the sink already holds batch " + std::to_string(batch_id_.value) +
               ", but the state of its run is not in the checkpoint; the batch runs again for its state");
     }
   }
   FLEUVE_TRY(state_->Open(batch_id_, committed_state_ids_));
-  return false;
+  return Adopted();
 }
 
 Result<void> MicroBatchQuery::FollowSink() {
@@ -567,8 +567,11 @@ Result<void> MicroBatchQuery::RunBatch() {
   AddDuration("getBatch", mark_ns);
 
   mark_ns = Ticks();
-  FLEUVE_ASSIGN(const bool adopted, OpenState());
+  FLEUVE_ASSIGN(const auto adopted, OpenState());
   if (adopted) {
+    if (!adopted->files.empty() || !adopted->folders.empty()) {
+      FLEUVE_TRY(SyncUnsynced(*adopted, "syncAfterCommit"));
+    }
     return FinishBatch();
   }
   connectors::SinkBatch batch;
@@ -614,7 +617,6 @@ Result<void> MicroBatchQuery::RunBatch() {
   if (!state_->stateless()) {
     FLEUVE_ASSIGN(loan, batch.borrow_engine(token_));
     operators::BatchRun run;
-    run.batch_id = batch_id_;
     run.attempt_id = batch.attempt_id;
     // With one stateful operator allowed, one watermark decides both
     // (spark.sql.streaming.statefulOperator.allowMultiple).

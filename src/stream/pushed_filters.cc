@@ -77,7 +77,8 @@ bool IsOwnMetrics(const LogicalPlan& node) {
   return node.kind == PlanKind::kMetrics && node.name.starts_with("fleuve.");
 }
 
-/// The columns of the leaf that the columns of `node` are; false where `node` is more than a choice of them.
+/// The node below the projections and filters of `node`; `columns` become expressions over its output, null where they
+/// are more than a choice of its columns.
 const LogicalPlan* LeafBelow(const LogicalPlan& node, std::map<std::int64_t, ExprPtr>& columns) {
   const LogicalPlan* at = &node;
   for (;;) {

@@ -112,7 +112,7 @@ class MicroBatchQuery final : public Query, public std::enable_shared_from_this<
   Result<void> MakeState(const checkpoint::Recovered& recovered);
   /// Opens the state that the batch starts from, before the first batch of this run. True where the sink holds the
   /// batch already and its state was taken over: it does not run.
-  Result<bool> OpenState();
+  Result<std::optional<connectors::DurableRecords>> OpenState();
   Result<void> RunBatch();
   Result<void> FinishBatch();
   Result<void> SyncUnsynced(const connectors::DurableRecords& sink_records, const char* duration_key);
@@ -191,7 +191,6 @@ class MicroBatchQuery final : public Query, public std::enable_shared_from_this<
   std::vector<std::pair<std::string, std::string>> pinned_conf_;
   int offsets_version_ = 1;
   std::string offsets_source_info_;
-  int commits_version_ = 1;
   bool sink_identity_recorded_ = false;
   /// The newest batch that the sink held when this run began to plan.
   std::int64_t sink_newest_ = -1;

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/bytes.h"
+#include "plan/call_function.h"
 #include "plan/event_time.h"
-#include "plan/function_builder.h"
 #include "stream/progress_internal.h"
 
 namespace fleuve::stream {
@@ -18,19 +18,6 @@ constexpr const char* kNamePrefix = "fleuve.eventTime.";
 
 std::string NameOf(const plan::LogicalPlan& watermark) {
   return kNamePrefix + std::to_string(watermark.event_time.value);
-}
-
-Result<ExprPtr> Call(const std::string& name, std::vector<ExprPtr> arguments, const plan::AnalysisConfig& config) {
-  plan::FunctionCall call;
-  call.name = name;
-  call.argument_names.resize(arguments.size());
-  call.arguments = std::move(arguments);
-  call.config = &config;
-  call.lambda_arity = [](std::size_t) -> std::size_t { return 0; };
-  call.bind_lambda = [](std::size_t, const std::vector<plan::Attribute>&) -> Result<ExprPtr> {
-    return Error::Internal("a call without lambdas was asked for one");
-  };
-  return plan::BuildFunction(call);
 }
 
 }  // namespace
@@ -47,9 +34,9 @@ Result<plan::PlanPtr> ObserveEventTime(const plan::LogicalPlan& watermark, const
   if (time->type.Is(types::TypeKind::kStruct)) {
     time = plan::MakeGetField(time, 1);
   }
-  FLEUVE_ASSIGN(ExprPtr millis, Call("unix_millis", {time}, config));
+  FLEUVE_ASSIGN(ExprPtr millis, plan::CallFunction("unix_millis", {time}, config));
   const ExprPtr zero = plan::MakeLiteral(types::Value(std::int64_t{0}), types::DataType::Long());
-  FLEUVE_ASSIGN(millis, Call("coalesce", {millis, zero}, config));
+  FLEUVE_ASSIGN(millis, plan::CallFunction("coalesce", {millis, zero}, config));
   auto node = std::make_shared<plan::LogicalPlan>();
   node->kind = plan::PlanKind::kMetrics;
   node->name = NameOf(watermark);
@@ -59,7 +46,7 @@ Result<plan::PlanPtr> ObserveEventTime(const plan::LogicalPlan& watermark, const
   const ExprPtr one = plan::MakeLiteral(types::Value(1), types::DataType::Int());
   for (const auto& [function, argument] :
        {std::pair{"count", one}, std::pair{"max", millis}, std::pair{"min", millis}, std::pair{"avg", millis}}) {
-    FLEUVE_ASSIGN(ExprPtr made, Call(function, {argument}, config));
+    FLEUVE_ASSIGN(ExprPtr made, plan::CallFunction(function, {argument}, config));
     node->exprs.push_back(std::move(made));
   }
   return plan::PlanPtr(std::move(node));

@@ -41,7 +41,6 @@ class WatermarkTracker {
   static Result<WatermarkTracker> Make(const plan::PlanPtr& plan, const std::string& policy);
   WatermarkTracker() = default;
 
-  bool has_event_time() const { return !delays_ms_.empty(); }
   std::int64_t current_ms() const { return current_ms_; }
   /// The value a checkpoint (or the changelog of an adopted batch) tells: never goes back.
   void Restore(std::int64_t watermark_ms);

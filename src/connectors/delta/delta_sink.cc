@@ -123,6 +123,7 @@ class DeltaSink final : public Sink {
         }
       }
       if (ours) {
+        record.after_commit.folders.push_back(dl::LogFolder(table_.location.path));
         return record;
       }
       if (older) {
