@@ -629,10 +629,13 @@ Result<PlanPtr> Analyzer::RecursiveTable(const fleuve::pb::CommonTable& table) {
     return Error::Unsupported("a recursive common table inside a correlated subquery");
   }
   const std::size_t own = tables_.size();
+  // Inside a table whose recursion is still to be found, the reference may be to that one: its caller comes again.
+  const bool nested =
+      std::any_of(tables_.begin(), tables_.end(), [](const CommonTable& known) { return known.plan == nullptr; });
   tables_.push_back({table.name(), nullptr});
   Result<PlanPtr> anchor = Relation(definition->set_op().left_input());
   tables_.resize(own);
-  if (!anchor.ok() && anchor.error().condition() == "INVALID_RECURSIVE_REFERENCE.PLACE") {
+  if (!anchor.ok() && anchor.error().condition() == "INVALID_RECURSIVE_REFERENCE.PLACE" && !nested) {
     return Error(
         ErrorKind::kInvalidArgument, "INVALID_RECURSIVE_CTE",
         "Invalid recursive definition found. Recursive queries must contain an UNION or an UNION ALL statement "

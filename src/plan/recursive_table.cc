@@ -12,13 +12,20 @@ std::shared_ptr<RowScan> ScanOf(columnar::RecordBatch batch) {
   return scan;
 }
 
-/// The plan with other rows in its leaves over `from`, subqueries included.
+/// The plan with other rows in its leaves over `from`, subqueries and recursive tables inside included.
 PlanPtr WithRows(const PlanPtr& plan, const std::shared_ptr<const RowScan>& from,
                  const std::shared_ptr<const RowScan>& to) {
   return RewritePlan(plan, [&](const PlanPtr& node) -> PlanPtr {
     if (node->kind == PlanKind::kRows && node->rows == from) {
       auto copy = std::make_shared<LogicalPlan>(*node);
       copy->rows = to;
+      return copy;
+    }
+    const auto* inner =
+        node->kind == PlanKind::kTable ? dynamic_cast<const RecursiveSource*>(node->table.get()) : nullptr;
+    if (inner != nullptr) {
+      auto copy = std::make_shared<LogicalPlan>(*node);
+      copy->table = inner->WithRows(from, to);
       return copy;
     }
     return MapExpressions(node, [&](const ExprPtr& expr) -> ExprPtr {
@@ -57,7 +64,7 @@ Result<std::shared_ptr<const RowScan>> RecursiveSource::PlanRows() const {
           .With("levelLimit", std::to_string(parts_.max_level));
     }
     FLEUVE_ASSIGN(columnar::RecordBatch batch, columnar::BatchFromRows(parts_.schema, round));
-    FLEUVE_ASSIGN(round, parts_.run(WithRows(parts_.step, parts_.last_round, ScanOf(std::move(batch)))));
+    FLEUVE_ASSIGN(round, parts_.run(plan::WithRows(parts_.step, parts_.last_round, ScanOf(std::move(batch)))));
     all.insert(all.end(), round.begin(), round.end());
     if (parts_.max_rows >= 0 && static_cast<std::int64_t>(all.size()) > parts_.max_rows && !enough()) {
       return Error(ErrorKind::kInvalidArgument, "RECURSION_ROW_LIMIT_EXCEEDED",
@@ -72,6 +79,14 @@ Result<std::shared_ptr<const RowScan>> RecursiveSource::PlanRows() const {
 
 std::shared_ptr<const RecursiveSource> RecursiveSource::FirstRows(std::int64_t rows) const {
   return std::make_shared<RecursiveSource>(parts_, wanted_ < 0 ? rows : std::min(rows, wanted_));
+}
+
+std::shared_ptr<const RecursiveSource> RecursiveSource::WithRows(const std::shared_ptr<const RowScan>& from,
+                                                                 const std::shared_ptr<const RowScan>& to) const {
+  Parts parts = parts_;
+  parts.anchor = plan::WithRows(parts.anchor, from, to);
+  parts.step = plan::WithRows(parts.step, from, to);
+  return std::make_shared<RecursiveSource>(std::move(parts), wanted_);
 }
 
 PlanPtr LimitRecursions(const PlanPtr& plan) {

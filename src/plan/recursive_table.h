@@ -44,6 +44,10 @@ class RecursiveSource final : public TableSource {
 
   /// The same table, of which only the first `rows` are needed.
   std::shared_ptr<const RecursiveSource> FirstRows(std::int64_t rows) const;
+  /// The same table with other rows in the leaves over `from` that stand in its rounds: those of a recursive table
+  /// around it.
+  std::shared_ptr<const RecursiveSource> WithRows(const std::shared_ptr<const RowScan>& from,
+                                                  const std::shared_ptr<const RowScan>& to) const;
 
  private:
   Parts parts_;

@@ -29,6 +29,13 @@ def shown(value):
         ("SELECT x FROM (SELECT x, row_number() OVER (ORDER BY y) r FROM VALUES (1, array(2)), (2, array(NULL)) t(x, y)) "
          "ORDER BY r", [[2], [1]]),
         ("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i * 2 FROM n LIMIT 3", [[2], [4], [6]]),
+        # A recursion inside another one sees the outer one's last round, in its step and in its anchor.
+        ("WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL (WITH RECURSIVE s(m) AS (SELECT 1 UNION ALL SELECT m + 1 FROM s, t "
+         "WHERE m <= t.n) SELECT CAST(t.n + c.k AS INT) FROM t, (SELECT count(*) k FROM s) c WHERE t.n < 5)) "
+         "SELECT * FROM t", [[1], [3], [7]]),
+        ("WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL (WITH RECURSIVE s(m) AS (SELECT n FROM t UNION ALL SELECT m + 1 "
+         "FROM s WHERE m < 3) SELECT CAST((SELECT max(m) FROM s) + 1 AS INT) FROM t WHERE n < 4)) SELECT * FROM t",
+         [[1], [4]]),
     ],
 )
 def test_rows_are_those_of_spark(sql, rows, spark):
