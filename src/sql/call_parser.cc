@@ -46,8 +46,7 @@ Result<Parser::Expr> Parser::ParseWordExpression() {
       Advance();
       return ParseIntervalLiteral(first);
     }
-    if (word == "CASE" && !call && !qualified && !IsSymbol(",", 1) && !IsSymbol(")", 1) &&
-        Ahead(1).kind != TokenKind::kEnd) {
+    if (word == "CASE" && !call && !qualified && !IsSymbol(",", 1) && !IsSymbol(")", 1) && !EndsStatement(1)) {
       return ParseCase();
     }
     if (word == "CASE" && call) {

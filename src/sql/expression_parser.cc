@@ -111,8 +111,7 @@ bool Parser::IsExpressionStart() const {
     const Token& next = Ahead(1);
     return (next.kind == TokenKind::kSymbol && (next.text == "," || next.text == ")" || next.text == "." ||
                                                 next.text == "=" || next.text == "<" || next.text == ">")) ||
-           (token.upper == "ORDER" && !IsWord("BY", 1) && next.kind == TokenKind::kEnd) ||
-           (token.upper == "GROUP" && !IsWord("BY", 1) && next.kind == TokenKind::kEnd);
+           ((token.upper == "ORDER" || token.upper == "GROUP") && EndsStatement(1));
   }
   return true;
 }
@@ -165,7 +164,7 @@ Result<Parser::Expr> Parser::ParseAnd() {
 
 Result<Parser::Expr> Parser::ParseNot() {
   const std::size_t first = at_;
-  const bool not_word = IsWord("NOT") && !IsSymbol(",", 1) && !IsSymbol(")", 1) && Ahead(1).kind != TokenKind::kEnd;
+  const bool not_word = IsWord("NOT") && !IsSymbol(",", 1) && !IsSymbol(")", 1) && !EndsStatement(1);
   if (not_word || IsSymbol("!")) {
     Advance();
     Depth depth(&depth_);
@@ -582,8 +581,7 @@ bool Parser::IsQueryWord(std::size_t ahead) const {
     return IsIdentifier(ahead + 1);
   }
   if (IsWord("VALUES", ahead)) {
-    const Token& next = Ahead(ahead + 1);
-    return next.kind != TokenKind::kEnd && !IsSymbol(",", ahead + 1) && !IsSymbol(")", ahead + 1) &&
+    return !EndsStatement(ahead + 1) && !IsSymbol(",", ahead + 1) && !IsSymbol(")", ahead + 1) &&
            !IsSymbol(".", ahead + 1);
   }
   return false;

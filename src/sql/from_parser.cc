@@ -33,8 +33,7 @@ bool Parser::IsImplicitAlias() const {
   }
   if (IsClauseStart(token)) {
     // A clause word is a name only where nothing of its clause can follow.
-    const bool ends = Ahead(1).kind == TokenKind::kEnd || IsSymbol(";", 1);
-    return ends || (token.upper == "FROM" && IsSymbol(",", 1));
+    return EndsStatement(1) || (token.upper == "FROM" && IsSymbol(",", 1));
   }
   return true;
 }
@@ -298,8 +297,7 @@ Result<Parser::Rel> Parser::ParseRelationPrimary() {
     }
     return inner;
   }
-  if (IsWord("VALUES") && !IsSymbol(".", 1) && Ahead(1).kind != TokenKind::kEnd && !IsWord("AS", 1) &&
-      !IsWord("WHERE", 1)) {
+  if (IsWord("VALUES") && !IsSymbol(".", 1) && !EndsStatement(1) && !IsWord("AS", 1) && !IsWord("WHERE", 1)) {
     FLEUVE_ASSIGN(Rel table, ParseInlineTable());
     return ParseTableAlias(table, true);
   }

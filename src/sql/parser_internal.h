@@ -80,6 +80,8 @@ class Parser {
   bool IsWord(std::string_view upper, std::size_t ahead = 0) const;
   bool IsAnyWord(std::initializer_list<std::string_view> words, std::size_t ahead = 0) const;
   bool IsSymbol(std::string_view symbol, std::size_t ahead = 0) const;
+  /// True where the token is `;` or the end of the text.
+  bool EndsStatement(std::size_t ahead) const { return Ahead(ahead).kind == TokenKind::kEnd || IsSymbol(";", ahead); }
   /// The words one after the other.
   bool AreWords(std::initializer_list<std::string_view> words) const;
   bool AcceptWord(std::string_view upper);

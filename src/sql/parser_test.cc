@@ -235,6 +235,18 @@ TEST(Errors, ConditionAndPlace) {
   EXPECT_EQ(error.error().contexts()[0].column, 13);
 }
 
+TEST(Names, ClauseWordsAreNamesAtTheEndOfAStatement) {
+  for (const std::string text :
+       {"SELECT from t", "SELECT distinct", "SELECT all", "SELECT case", "SELECT not", "SELECT 1 + order",
+        "SELECT * FROM values", "SELECT a FROM t offset", "DESCRIBE function"}) {
+    EXPECT_EQ(ConditionOf(text), "parsed") << text;
+    EXPECT_EQ(ConditionOf(text + ";"), "parsed") << text;
+  }
+  auto statement = ParseStatement("SELECT from t;");
+  ASSERT_TRUE(statement.ok());
+  EXPECT_EQ(statement->query->project().expressions(0).alias().name(0), "t");
+}
+
 TEST(Scripts, AreSplitByTheParser) {
   auto statements =
       ParseStatements("SELECT ';' AS a; -- a; b\n;; CREATE VIEW v AS SELECT 1; BEGIN SELECT 1; SELECT 2; END;");

@@ -304,16 +304,14 @@ Result<Parser::Rel> Parser::ParseSelectTail(Rel input, bool from_seen, std::size
     }
   }
   bool distinct = false;
-  if (IsWord("DISTINCT") && !IsSymbol(",", 1) && !IsSymbol(".", 1) && Ahead(1).kind != TokenKind::kEnd &&
-      !IsWord("FROM", 1)) {
+  if (IsWord("DISTINCT") && !IsSymbol(",", 1) && !IsSymbol(".", 1) && !EndsStatement(1) && !IsWord("FROM", 1)) {
     Advance();
     distinct = true;
-  } else if (IsWord("ALL") && !IsSymbol(",", 1) && !IsSymbol(".", 1) && Ahead(1).kind != TokenKind::kEnd &&
-             !IsWord("FROM", 1)) {
+  } else if (IsWord("ALL") && !IsSymbol(",", 1) && !IsSymbol(".", 1) && !EndsStatement(1) && !IsWord("FROM", 1)) {
     Advance();
   }
   std::vector<Expr> select;
-  if (IsWord("FROM") && IsIdentifier(1) && Ahead(2).kind == TokenKind::kEnd) {
+  if (IsWord("FROM") && IsIdentifier(1) && EndsStatement(2)) {
     // No clause word is reserved: a column `from` with an alias.
     Expr column = New<sc::Expression>();
     column->mutable_unresolved_attribute()->set_unparsed_identifier("`" + Current().text + "`");
@@ -483,7 +481,7 @@ Result<Parser::Rel> Parser::ParseOrganization(Rel input) {
       FLEUVE_ASSIGN(limit, ParseExpression());
     }
   }
-  if (IsWord("OFFSET") && Ahead(1).kind != TokenKind::kEnd) {
+  if (IsWord("OFFSET") && !EndsStatement(1)) {
     offset_at = at_;
     Advance();
     FLEUVE_ASSIGN(offset, ParseExpression());

@@ -147,7 +147,7 @@ Result<pb::Command*> Parser::ParseDescribe() {
     }
     return command;
   }
-  if (IsWord("FUNCTION") && !AtEnd() && Ahead(1).kind != TokenKind::kEnd) {
+  if (IsWord("FUNCTION") && !EndsStatement(1)) {
     Advance();
     auto* describe = command->mutable_describe_function();
     describe->set_extended(AcceptWord("EXTENDED"));
@@ -209,7 +209,7 @@ Result<pb::Command*> Parser::ParseDescribe() {
 Result<pb::Command*> Parser::ParseSet() {
   pb::Command* command = NewCommand();
   FLEUVE_TRY(ExpectWord("SET"));
-  if (AtEnd() || IsSymbol(";")) {
+  if (EndsStatement(0)) {
     command->mutable_set_config();
     return command;
   }
@@ -276,7 +276,7 @@ Result<pb::Command*> Parser::ParseSet() {
     set->set_key(Current().text);
     Advance();
   } else {
-    while (!AtEnd() && !IsSymbol("=") && !IsSymbol(";") && !IsSymbol("==")) {
+    while (!EndsStatement(0) && !IsSymbol("=") && !IsSymbol("==")) {
       Advance();
     }
     set->set_key(TextFrom(first));
@@ -288,14 +288,14 @@ Result<pb::Command*> Parser::ParseSet() {
         "in key, or include semicolon in value, please use backquotes, e.g., SET `key`=`value`.");
   }
   if (AcceptSymbol("=")) {
-    if (Current().kind == TokenKind::kQuoted && (Ahead(1).kind == TokenKind::kEnd || IsSymbol(";", 1))) {
+    if (Current().kind == TokenKind::kQuoted && EndsStatement(1)) {
       set->set_value(Current().text);
       Advance();
       return command;
     }
     // As written, quotes included: SET has no strings.
     const int start = Current().start;
-    while (!AtEnd() && !IsSymbol(";")) {
+    while (!EndsStatement(0)) {
       Advance();
     }
     const int stop = AtEnd() && at_ > 0 ? static_cast<int>(text_.size()) : Current().start;
@@ -314,7 +314,7 @@ Result<pb::Command*> Parser::ParseReset() {
   pb::Command* command = NewCommand();
   FLEUVE_TRY(ExpectWord("RESET"));
   auto* reset = command->mutable_reset_config();
-  if (AtEnd() || IsSymbol(";")) {
+  if (EndsStatement(0)) {
     return command;
   }
   if (Current().kind == TokenKind::kQuoted) {
@@ -323,7 +323,7 @@ Result<pb::Command*> Parser::ParseReset() {
     return command;
   }
   const std::size_t first = at_;
-  while (!AtEnd() && !IsSymbol(";")) {
+  while (!EndsStatement(0)) {
     Advance();
   }
   reset->set_key(TextFrom(first));
