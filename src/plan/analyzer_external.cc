@@ -35,18 +35,6 @@ Error NotPython(const std::string& name, bool java) {
   return Error::Unsupported(std::string(java ? "the Java function " : "the Scala function ") + name);
 }
 
-/// Arguments of a struct type become the function's columns.
-Result<DataType> TypeOf(const sc::DataType& proto) {
-  if (proto.has_unparsed()) {
-    auto parsed = DataType::FromDdl(proto.unparsed().data_type_string());
-    if (!parsed.ok()) {
-      return std::move(parsed).error();
-    }
-    return *parsed;
-  }
-  return TypeFromProto(proto);
-}
-
 Result<void> CheckArgumentNames(const std::string& function, const std::vector<std::string>& names) {
   bool named = false;
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -100,6 +88,14 @@ std::vector<Attribute> Visible(const LogicalPlan& plan) {
   return visible;
 }
 
+std::vector<ExprPtr> Exprs(const std::vector<Attribute>& attributes) {
+  std::vector<ExprPtr> exprs;
+  for (const Attribute& attribute : attributes) {
+    exprs.push_back(MakeAttribute(attribute));
+  }
+  return exprs;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const ExternalContext>> Analyzer::ExternalSettings() {
@@ -142,7 +138,7 @@ Result<std::shared_ptr<const ExternalFunction>> ExternalFunctionFromProto(
   function->command = udf.command();
   function->python_version = udf.python_ver();
   function->includes.assign(udf.additional_includes().begin(), udf.additional_includes().end());
-  FLEUVE_ASSIGN(function->type, TypeOf(udf.output_type()));
+  FLEUVE_ASSIGN(function->type, TypeFromProto(udf.output_type()));
   function->deterministic = proto.deterministic();
   return std::shared_ptr<const ExternalFunction>(std::move(function));
 }
@@ -213,8 +209,20 @@ Result<ExprPtr> Analyzer::ExternalFunctionCall(std::shared_ptr<const ExternalFun
   return ExprPtr(std::move(copy));
 }
 
-Result<std::shared_ptr<LogicalPlan>> Analyzer::ExternalPlan(ExternalKind kind, const PlanPtr& child,
-                                                            std::shared_ptr<const ExternalFunction> function) {
+/// What a kExternal node with one call is made of, beside its function.
+struct Analyzer::ExternalParts {
+  /// Its kind and what goes with it; without calls and context.
+  ExternalOperator op;
+  std::vector<ExprPtr> grouping;
+  std::vector<SortKey> order_by;
+  /// Stands in front of the arguments and is none; may be null.
+  ExprPtr side;
+  std::vector<ExprPtr> arguments;
+  std::vector<std::string> argument_names;
+};
+
+Result<PlanPtr> Analyzer::ExternalPlan(ExternalParts parts, const PlanPtr& child,
+                                       const std::shared_ptr<const ExternalFunction>& function) {
   if (!function->type.Is(TypeKind::kStruct)) {
     return Error(ErrorKind::kInvalidArgument, "INVALID_RETURN_TYPE_FOR_PANDAS_UDF",
                  "The function " + function->name + " must return a struct type.");
@@ -222,19 +230,27 @@ Result<std::shared_ptr<LogicalPlan>> Analyzer::ExternalPlan(ExternalKind kind, c
   FLEUVE_ASSIGN(std::shared_ptr<const ExternalContext> context, ExternalSettings());
   auto bound = std::make_shared<ExternalFunction>(*function);
   bound->context = context;
-  auto op = std::make_shared<ExternalOperator>();
-  op->kind = kind;
-  op->context = std::move(context);
-  ExternalCall call;
-  call.chain.push_back(bound);
-  op->calls.push_back(std::move(call));
   auto plan = std::make_shared<LogicalPlan>();
+  ExternalCall call;
+  call.chain.push_back(std::move(bound));
+  call.argument_names = std::move(parts.argument_names);
+  if (parts.side != nullptr) {
+    plan->exprs.push_back(std::move(parts.side));
+  }
+  for (ExprPtr& argument : parts.arguments) {
+    call.arguments.push_back(static_cast<int>(plan->exprs.size()));
+    plan->exprs.push_back(std::move(argument));
+  }
+  parts.op.context = std::move(context);
+  parts.op.calls.push_back(std::move(call));
   plan->kind = PlanKind::kExternal;
   plan->is_streaming = child->is_streaming;
-  plan->external = std::move(op);
+  plan->external = std::make_shared<ExternalOperator>(std::move(parts.op));
+  plan->grouping = std::move(parts.grouping);
+  plan->order_by = std::move(parts.order_by);
   plan->output = AttributesOf(function->type);
   plan->children.push_back(child);
-  return plan;
+  return PlanPtr(std::move(plan));
 }
 
 Result<PlanPtr> Analyzer::MapPartitions(const sc::MapPartitions& map) {
@@ -248,14 +264,10 @@ Result<PlanPtr> Analyzer::MapPartitions(const sc::MapPartitions& map) {
     return Error::Unsupported("resource profiles of mapInPandas and mapInArrow");
   }
   input = WithoutHidden(input);
-  FLEUVE_ASSIGN(std::shared_ptr<LogicalPlan> plan, ExternalPlan(ExternalKind::kMap, input, std::move(function)));
-  auto op = std::make_shared<ExternalOperator>(*plan->external);
-  for (const Attribute& attribute : input->output) {
-    op->calls.front().arguments.push_back(static_cast<int>(plan->exprs.size()));
-    plan->exprs.push_back(AttributeExpr(attribute));
-  }
-  plan->external = std::move(op);
-  return PlanPtr(std::move(plan));
+  ExternalParts parts;
+  parts.op.kind = ExternalKind::kMap;
+  parts.arguments = Exprs(input->output);
+  return ExternalPlan(std::move(parts), input, function);
 }
 
 Result<PlanPtr> Analyzer::GroupKeys(const PlanPtr& input,
@@ -298,7 +310,7 @@ Result<PlanPtr> Analyzer::GroupMap(const sc::GroupMap& map) {
     }
     if (info.has_output_schema()) {
       auto with_type = std::make_shared<ExternalFunction>(*function);
-      FLEUVE_ASSIGN(with_type->type, TypeOf(info.output_schema()));
+      FLEUVE_ASSIGN(with_type->type, TypeFromProto(info.output_schema()));
       function = std::move(with_type);
     }
     return GroupState(map.input(), map.grouping_expressions(), std::move(function), map.output_mode(), info.time_mode(),
@@ -316,17 +328,11 @@ Result<PlanPtr> Analyzer::GroupMap(const sc::GroupMap& map) {
   FLEUVE_ASSIGN(PlanPtr input, Relation(map.input()));
   std::vector<Attribute> keys;
   FLEUVE_ASSIGN(PlanPtr keyed, GroupKeys(input, map.grouping_expressions(), keys));
-  FLEUVE_ASSIGN(std::shared_ptr<LogicalPlan> plan, ExternalPlan(ExternalKind::kGroupMap, keyed, std::move(function)));
-  auto op = std::make_shared<ExternalOperator>(*plan->external);
-  for (const Attribute& key : keys) {
-    plan->grouping.push_back(AttributeExpr(key));
-  }
-  for (const Attribute& attribute : Visible(*keyed)) {
-    op->calls.front().arguments.push_back(static_cast<int>(plan->exprs.size()));
-    plan->exprs.push_back(AttributeExpr(attribute));
-  }
-  plan->external = std::move(op);
-  return PlanPtr(std::move(plan));
+  ExternalParts parts;
+  parts.op.kind = ExternalKind::kGroupMap;
+  parts.grouping = Exprs(keys);
+  parts.arguments = Exprs(Visible(*keyed));
+  return ExternalPlan(std::move(parts), keyed, function);
 }
 
 Result<PlanPtr> Analyzer::GroupState(const sc::Relation& relation,
@@ -340,20 +346,14 @@ Result<PlanPtr> Analyzer::GroupState(const sc::Relation& relation,
   FLEUVE_ASSIGN(PlanPtr input, Relation(relation));
   std::vector<Attribute> keys;
   FLEUVE_ASSIGN(PlanPtr keyed, GroupKeys(input, grouping, keys));
-  FLEUVE_ASSIGN(std::shared_ptr<LogicalPlan> plan, ExternalPlan(ExternalKind::kGroupState, keyed, std::move(function)));
-  auto op = std::make_shared<ExternalOperator>(*plan->external);
-  op->output_mode = LowerName(output_mode);
-  op->timeout = timeout;
-  op->state_type = std::move(state_type);
-  for (const Attribute& key : keys) {
-    plan->grouping.push_back(AttributeExpr(key));
-  }
-  for (const Attribute& attribute : Visible(*keyed)) {
-    op->calls.front().arguments.push_back(static_cast<int>(plan->exprs.size()));
-    plan->exprs.push_back(AttributeExpr(attribute));
-  }
-  plan->external = std::move(op);
-  return PlanPtr(std::move(plan));
+  ExternalParts parts;
+  parts.op.kind = ExternalKind::kGroupState;
+  parts.op.output_mode = LowerName(output_mode);
+  parts.op.timeout = timeout;
+  parts.op.state_type = std::move(state_type);
+  parts.grouping = Exprs(keys);
+  parts.arguments = Exprs(Visible(*keyed));
+  return ExternalPlan(std::move(parts), keyed, function);
 }
 
 Result<PlanPtr> Analyzer::ApplyWithState(const sc::ApplyInPandasWithState& apply) {
@@ -430,26 +430,15 @@ Result<PlanPtr> Analyzer::CoGroupMap(const sc::CoGroupMap& map) {
     attribute.id = NewAttributeId();
   }
   both->output = output;
-  const std::size_t key_count = keys[0].size();
-  FLEUVE_ASSIGN(std::shared_ptr<LogicalPlan> plan, ExternalPlan(ExternalKind::kCoGroupMap, both, std::move(function)));
-  auto op = std::make_shared<ExternalOperator>(*plan->external);
-  op->left_arguments = columns[0].size();
-  for (std::size_t i = 0; i < output.size(); ++i) {
-    if (i < key_count) {
-      plan->grouping.push_back(AttributeExpr(output[i]));
-      continue;
-    }
-    if (i == key_count) {
-      SortKey side;
-      side.expr = AttributeExpr(output[i]);
-      plan->order_by.push_back(std::move(side));
-    } else {
-      op->calls.front().arguments.push_back(static_cast<int>(plan->exprs.size()));
-    }
-    plan->exprs.push_back(AttributeExpr(output[i]));
-  }
-  plan->external = std::move(op);
-  return PlanPtr(std::move(plan));
+  const auto side_at = output.begin() + static_cast<std::ptrdiff_t>(keys[0].size());
+  ExternalParts parts;
+  parts.op.kind = ExternalKind::kCoGroupMap;
+  parts.op.left_arguments = columns[0].size();
+  parts.grouping = Exprs({output.begin(), side_at});
+  parts.side = AttributeExpr(*side_at);
+  parts.order_by.emplace_back().expr = parts.side;
+  parts.arguments = Exprs({side_at + 1, output.end()});
+  return ExternalPlan(std::move(parts), both, function);
 }
 
 Result<PlanPtr> Analyzer::ExternalTable(const sc::CommonInlineUserDefinedTableFunction& proto) {
@@ -469,7 +458,7 @@ Result<std::shared_ptr<const ExternalFunction>> ExternalTableFunctionFromProto(
   function->command = udtf.command();
   function->python_version = udtf.python_ver();
   if (udtf.has_return_type()) {
-    FLEUVE_ASSIGN(function->type, TypeOf(udtf.return_type()));
+    FLEUVE_ASSIGN(function->type, TypeFromProto(udtf.return_type()));
     if (!function->type.Is(TypeKind::kStruct)) {
       return Error(ErrorKind::kInvalidArgument, "UDTF_RETURN_TYPE_MISMATCH",
                    "The return type of the table function " + function->name + " must be a struct.");
@@ -482,7 +471,6 @@ Result<std::shared_ptr<const ExternalFunction>> ExternalTableFunctionFromProto(
 /// Where a table argument comes from and how its rows are divided.
 struct Analyzer::TableArgument {
   const sc::Relation* relation = nullptr;
-  std::shared_ptr<const void> kept;
   const sc::SubqueryExpression_TableArgOptions* options = nullptr;
 };
 
@@ -508,7 +496,6 @@ Result<std::optional<Analyzer::TableArgument>> Analyzer::TableArgumentOf(const s
       if (kept->table_argument().has_options()) {
         argument.options = &kept->table_argument().options();
       }
-      argument.kept = kept;
       kept_.push_back(std::move(kept));
       return std::optional<TableArgument>(argument);
     }
@@ -633,18 +620,14 @@ Result<PlanPtr> Analyzer::ExternalTable(std::shared_ptr<const ExternalFunction> 
       single_partition = single_partition || shape.single_partition;
     }
   }
+  ExternalParts parts;
+  parts.argument_names = std::move(names);
   if (!table_at) {
     auto one = std::make_shared<LogicalPlan>();
     one->kind = PlanKind::kOneRow;
-    FLEUVE_ASSIGN(std::shared_ptr<LogicalPlan> plan, ExternalPlan(ExternalKind::kTable, one, function));
-    auto op = std::make_shared<ExternalOperator>(*plan->external);
-    for (std::size_t i = 0; i < exprs.size(); ++i) {
-      op->calls.front().arguments.push_back(static_cast<int>(i));
-    }
-    op->calls.front().argument_names = std::move(names);
-    plan->exprs = std::move(exprs);
-    plan->external = std::move(op);
-    return PlanPtr(std::move(plan));
+    parts.op.kind = ExternalKind::kTable;
+    parts.arguments = std::move(exprs);
+    return ExternalPlan(std::move(parts), one, function);
   }
   for (const ExprPtr& expr : exprs) {
     if (expr != nullptr && AnyExpr(expr, [](const Expr& part) { return part.kind == ExprKind::kAttribute; })) {
@@ -676,19 +659,11 @@ Result<PlanPtr> Analyzer::ExternalTable(std::shared_ptr<const ExternalFunction> 
     child = MakeProject(table, std::move(below), output);
   }
   FLEUVE_ASSIGN(exprs[*table_at], Call("named_struct", std::move(row)));
-  FLEUVE_ASSIGN(std::shared_ptr<LogicalPlan> plan, ExternalPlan(ExternalKind::kTableOfRows, child, function));
-  auto op = std::make_shared<ExternalOperator>(*plan->external);
-  for (std::size_t i = 0; i < exprs.size(); ++i) {
-    op->calls.front().arguments.push_back(static_cast<int>(i));
-  }
-  op->calls.front().argument_names = std::move(names);
-  plan->exprs = std::move(exprs);
-  for (const Attribute& key : keys) {
-    plan->grouping.push_back(AttributeExpr(key));
-  }
-  plan->order_by = std::move(order_by);
-  plan->external = std::move(op);
-  return PlanPtr(std::move(plan));
+  parts.op.kind = ExternalKind::kTableOfRows;
+  parts.grouping = Exprs(keys);
+  parts.order_by = std::move(order_by);
+  parts.arguments = std::move(exprs);
+  return ExternalPlan(std::move(parts), child, function);
 }
 
 }  // namespace fleuve::plan

@@ -27,6 +27,10 @@ namespace fleuve::plan {
 
 namespace sc = spark::connect;
 
+/// How Spark shows what stands for an earlier item of the list, or for a session variable, inside other expressions.
+inline constexpr std::string_view kAliasReference = "lateralAliasReference(";
+inline constexpr std::string_view kVariableReference = "variablereference(";
+
 /// One item of a select list after expansion.
 struct SelectItem {
   /// Null for a generator.
@@ -250,9 +254,10 @@ class Analyzer {
   Result<ExprPtr> ExternalFunctionCall(std::shared_ptr<const ExternalFunction> function,
                                        const google::protobuf::RepeatedPtrField<sc::Expression>& arguments,
                                        bool is_distinct, const Scope& scope);
-  /// A kExternal node without arguments whose only call is `function`.
-  Result<std::shared_ptr<LogicalPlan>> ExternalPlan(ExternalKind kind, const PlanPtr& child,
-                                                    std::shared_ptr<const ExternalFunction> function);
+  struct ExternalParts;
+  /// A kExternal node whose only call is `function`.
+  Result<PlanPtr> ExternalPlan(ExternalParts parts, const PlanPtr& child,
+                               const std::shared_ptr<const ExternalFunction>& function);
   Result<PlanPtr> MapPartitions(const sc::MapPartitions& map);
   Result<PlanPtr> GroupMap(const sc::GroupMap& map);
   Result<PlanPtr> GroupState(const sc::Relation& relation,

@@ -296,7 +296,7 @@ Result<std::optional<ExprPtr>> Analyzer::NameInTiers(const std::vector<std::stri
         FLEUVE_ASSIGN(expr, ExtractField(expr, parts[j]));
         path += "." + parts[j];
       }
-      return std::optional<ExprPtr>(WithDisplay(expr, "lateralAliasReference(" + path + ")"));
+      return std::optional<ExprPtr>(WithDisplay(expr, std::string(kAliasReference) + path + ")"));
     }
   }
   if (scope.function_parameters != nullptr) {
@@ -341,7 +341,7 @@ Result<ExprPtr> Analyzer::Name(const std::vector<std::string>& parts, const Scop
   FLEUVE_ASSIGN(std::optional<SessionVariable> variable, resolver_.ResolveVariable(parts));
   if (variable) {
     ExprPtr literal = MakeLiteral(variable->value, variable->type);
-    return WithDisplay(literal, "variablereference(system.session." + LowerName(parts.back()) + "=" +
+    return WithDisplay(literal, std::string(kVariableReference) + "system.session." + LowerName(parts.back()) + "=" +
                                     LiteralSql(variable->value, variable->type, config_.session_zone) + ")");
   }
   return UnresolvedColumn(parts, scope.tiers);

@@ -33,11 +33,6 @@ CallView CallOf(const sc::Expression& expression) {
   return {};
 }
 
-/// Spark's name of a select item without an alias.
-/// How Spark shows what stands for an earlier item of the list, or for a session variable, inside other expressions.
-constexpr std::string_view kAliasReference = "lateralAliasReference(";
-constexpr std::string_view kVariableReference = "variablereference(";
-
 bool IsReference(const std::string& display) {
   return display.starts_with(kAliasReference) || display.starts_with(kVariableReference);
 }
@@ -54,6 +49,7 @@ std::string PathName(const sc::Expression& expression) {
   return extension && extension->has_variant_path() ? LastNameOfPath(extension->variant_path().path()) : "";
 }
 
+/// Spark's name of a select item without an alias.
 std::string ItemName(const sc::Expression& expression, const ExprPtr& expr) {
   if (std::string name = PathName(expression); !name.empty()) {
     return name;

@@ -80,7 +80,7 @@ Result<ExprPtr> Analyzer::Window(const sc::Expression_Window& window, const Scop
     spec.order_by.push_back(std::move(key));
   }
   const auto earlier_item = [](const ExprPtr& expr) {
-    return AnyExpr(expr, [](const Expr& node) { return node.display.starts_with("lateralAliasReference("); });
+    return AnyExpr(expr, [](const Expr& node) { return node.display.starts_with(kAliasReference); });
   };
   bool refers = earlier_item(function) ||
                 std::any_of(spec.partition_by.begin(), spec.partition_by.end(), earlier_item) ||
