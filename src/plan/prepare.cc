@@ -143,6 +143,14 @@ int SizeOf(const ExprPtr& expr, int limit) {
   return size;
 }
 
+Ids IdsOf(const std::vector<Attribute>& attributes) {
+  Ids ids;
+  for (const Attribute& attribute : attributes) {
+    ids.insert(attribute.id.value);
+  }
+  return ids;
+}
+
 std::vector<ExprPtr> Flatten(const ExprPtr& expr, const char* function) {
   std::vector<ExprPtr> operands;
   std::vector<ExprPtr> pending{expr};

@@ -1,13 +1,10 @@
 #include <algorithm>
-#include <unordered_set>
 
 #include "plan/external.h"
 #include "plan/prepare_internal.h"
 
 namespace fleuve::plan {
 namespace {
-
-using Ids = std::unordered_set<std::int64_t>;
 
 void AddReferences(const ExprPtr& expr, Ids& ids);
 
@@ -38,14 +35,6 @@ void AddReferences(const ExprPtr& expr, Ids& ids) {
       AddOuterReferences(part.subquery, ids);
     }
   });
-}
-
-Ids AllOf(const PlanPtr& plan) {
-  Ids ids;
-  for (const Attribute& attribute : plan->output) {
-    ids.insert(attribute.id.value);
-  }
-  return ids;
 }
 
 std::vector<Attribute> Kept(const std::vector<Attribute>& output, const std::vector<PlanPtr>& children) {
@@ -278,7 +267,7 @@ class Pruner {
   PlanPtr SameChildren(const PlanPtr& plan) {
     std::vector<PlanPtr> children;
     for (const PlanPtr& child : plan->children) {
-      children.push_back(Prune(child, AllOf(child)));
+      children.push_back(Prune(child, IdsOf(child->output)));
     }
     if (children == plan->children) {
       return plan;

@@ -2,7 +2,6 @@
 // every row that reaches the node that held them.
 
 #include <algorithm>
-#include <unordered_set>
 
 #include "plan/external.h"
 #include "plan/function_builder.h"
@@ -11,7 +10,6 @@
 namespace fleuve::plan {
 namespace {
 
-using Ids = std::unordered_set<std::int64_t>;
 using types::DataType;
 
 /// The name of a sort that only brings the rows of each group together.
@@ -37,14 +35,6 @@ bool IsReady(const Expr& call) {
   }
   return std::none_of(at->children.begin(), at->children.end(),
                       [](const ExprPtr& child) { return HasScalarCall(child); });
-}
-
-Ids IdsOf(const std::vector<Attribute>& attributes) {
-  Ids ids;
-  for (const Attribute& attribute : attributes) {
-    ids.insert(attribute.id.value);
-  }
-  return ids;
 }
 
 bool OnlyOver(const ExprPtr& expr, const Ids& ids) {

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <unordered_set>
 
 #include "plan/prepare_internal.h"
 #include "plan/row_ids.h"
@@ -7,7 +6,6 @@
 namespace fleuve::plan {
 namespace {
 
-using Ids = std::unordered_set<std::int64_t>;
 using Conditions = std::vector<ExprPtr>;
 
 constexpr int kMaxPushedSize = 200;
@@ -16,14 +14,6 @@ bool HoldsSubquery(const ExprPtr& expr) {
   return AnyExpr(expr, [](const Expr& node) {
     return node.kind == ExprKind::kSubquery || (node.kind == ExprKind::kAttribute && node.is_outer);
   });
-}
-
-Ids IdsOf(const std::vector<Attribute>& attributes) {
-  Ids ids;
-  for (const Attribute& attribute : attributes) {
-    ids.insert(attribute.id.value);
-  }
-  return ids;
 }
 
 bool OnlyOver(const ExprPtr& expr, const Ids& ids) {

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "plan/analyzer.h"
@@ -15,6 +16,10 @@ namespace fleuve::plan {
 /// Expressions by the attribute they stand for.
 using Substitution = std::unordered_map<std::int64_t, ExprPtr>;
 
+/// Attributes by their ids.
+using Ids = std::unordered_set<std::int64_t>;
+
+Ids IdsOf(const std::vector<Attribute>& attributes);
 /// `expr` with every attribute of the map replaced; display texts stay.
 ExprPtr Substitute(const ExprPtr& expr, const Substitution& map);
 /// Levels of the expression, 1 for a leaf.

@@ -2,37 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <unordered_set>
 
 #include "plan/event_time.h"
+#include "plan/prepare_internal.h"
 
 namespace fleuve::plan {
 
 namespace {
 
 using types::TypeKind;
-using Ids = std::unordered_set<std::int64_t>;
-
-Ids IdsOf(const std::vector<Attribute>& columns) {
-  Ids ids;
-  for (const Attribute& column : columns) {
-    ids.insert(column.id.value);
-  }
-  return ids;
-}
-
-void Conjuncts(const ExprPtr& expr, std::vector<ExprPtr>& out) {
-  if (expr == nullptr) {
-    return;
-  }
-  if (expr->kind == ExprKind::kCall && expr->function == "and") {
-    for (const ExprPtr& child : expr->children) {
-      Conjuncts(child, out);
-    }
-    return;
-  }
-  out.push_back(expr);
-}
 
 struct Sides {
   bool left = false;
@@ -197,8 +175,8 @@ StreamJoinParts SplitStreamJoin(const LogicalPlan& join) {
   StreamJoinParts parts;
   const Ids left = IdsOf(join.children[0]->output);
   const Ids right = IdsOf(join.children[1]->output);
-  std::vector<ExprPtr> conditions;
-  Conjuncts(join.condition, conditions);
+  const std::vector<ExprPtr> conditions =
+      join.condition == nullptr ? std::vector<ExprPtr>() : Flatten(join.condition, "and");
   for (const ExprPtr& condition : conditions) {
     const bool equality = condition->kind == ExprKind::kCall && condition->children.size() == 2 &&
                           (condition->function == "eq" || condition->function == "eqnullsafe");
@@ -243,10 +221,8 @@ std::optional<std::int64_t> JoinStateOffsetMs(const std::vector<Attribute>& side
   }
   const Ids side_ids = IdsOf(side);
   const Ids other_ids = IdsOf(other);
-  std::vector<ExprPtr> conditions;
-  Conjuncts(condition, conditions);
   std::optional<std::int64_t> least;
-  for (const ExprPtr& part : conditions) {
+  for (const ExprPtr& part : Flatten(condition, "and")) {
     if (part->kind != ExprKind::kCall || part->children.size() != 2) {
       continue;
     }
