@@ -1,7 +1,5 @@
 #include "plan/event_time.h"
 
-#include <algorithm>
-
 namespace fleuve::plan {
 
 namespace {
@@ -17,32 +15,20 @@ Json Without(const Json& metadata, const char* key) {
 }
 
 Json WithMark(Json metadata, const char* mark) {
-  if (metadata.is_null()) {
-    metadata = Json(Json::Object{});
-  }
   metadata.Set(mark, true);
   return metadata;
-}
-
-bool HasKey(const Json& metadata, const char* key) {
-  const auto& fields = metadata.fields();
-  return std::any_of(fields.begin(), fields.end(), [key](const auto& field) { return field.first == key; });
 }
 
 }  // namespace
 
 std::optional<std::int64_t> WatermarkDelayMs(const Attribute& attribute) {
-  for (const auto& [name, value] : attribute.metadata.fields()) {
-    if (name == kWatermarkDelayKey) {
-      return value.AsInt();
-    }
-  }
-  return std::nullopt;
+  const Json* delay = attribute.metadata.Find(kWatermarkDelayKey);
+  return delay == nullptr ? std::nullopt : std::optional<std::int64_t>(delay->AsInt());
 }
 
 const Attribute* EventTimeColumn(const std::vector<Attribute>& columns) {
   for (const Attribute& column : columns) {
-    if (HasKey(column.metadata, kWatermarkDelayKey)) {
+    if (column.metadata.Find(kWatermarkDelayKey) != nullptr) {
       return &column;
     }
   }
@@ -51,7 +37,7 @@ const Attribute* EventTimeColumn(const std::vector<Attribute>& columns) {
 
 bool IsSessionWindow(const ExprPtr& expr) {
   return (expr->kind == ExprKind::kCall && expr->function == "spark_session_window") ||
-         (expr->kind == ExprKind::kAttribute && HasKey(expr->attribute.metadata, kSessionWindowKey));
+         (expr->kind == ExprKind::kAttribute && expr->attribute.metadata.Find(kSessionWindowKey) != nullptr);
 }
 
 Json EventTimeMetadata(const Expr& expr) {
@@ -74,19 +60,16 @@ Json EventTimeMetadata(const Expr& expr) {
   return {};
 }
 
-bool CarriesWatermark(const ExprPtr& expr) { return HasKey(EventTimeMetadata(*expr), kWatermarkDelayKey); }
+bool CarriesWatermark(const ExprPtr& expr) { return EventTimeMetadata(*expr).Find(kWatermarkDelayKey) != nullptr; }
 
 std::vector<Attribute> WithWatermark(std::vector<Attribute> columns, AttributeId event_time,
                                      std::int64_t delay_micros) {
   for (Attribute& column : columns) {
     if (column.id == event_time) {
       Json metadata = Without(column.metadata, kWatermarkDelayKey);
-      if (metadata.is_null()) {
-        metadata = Json(Json::Object{});
-      }
       metadata.Set(kWatermarkDelayKey, delay_micros / 1000);
       column.metadata = std::move(metadata);
-    } else if (HasKey(column.metadata, kWatermarkDelayKey)) {
+    } else if (column.metadata.Find(kWatermarkDelayKey) != nullptr) {
       column.metadata = Without(column.metadata, kWatermarkDelayKey);
     }
   }
@@ -96,7 +79,7 @@ std::vector<Attribute> WithWatermark(std::vector<Attribute> columns, AttributeId
 std::vector<Attribute> WithoutEventTime(std::vector<Attribute> columns) {
   for (Attribute& column : columns) {
     for (const char* key : {kWatermarkDelayKey, kTimeWindowKey, kSessionWindowKey}) {
-      if (HasKey(column.metadata, key)) {
+      if (column.metadata.Find(key) != nullptr) {
         column.metadata = Without(column.metadata, key);
       }
     }

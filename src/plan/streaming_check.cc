@@ -1,7 +1,6 @@
 #include "plan/streaming_check.h"
 
 #include <algorithm>
-#include <set>
 
 #include "plan/event_time.h"
 #include "plan/external.h"
@@ -135,22 +134,24 @@ bool KeepsState(const LogicalPlan& node) {
                                IsStreamJoin(node) || IsUserState(node));
 }
 
+/// True where one stands below the node.
+bool HasStreamingAggregate(const LogicalPlan& node) {
+  bool found = false;
+  for (const PlanPtr& child : node.children) {
+    VisitPlan(child, [&found](const LogicalPlan& below) {
+      found = found || (below.kind == PlanKind::kAggregate && below.is_streaming);
+    });
+  }
+  return found;
+}
+
 /// Refuses a stateful node over one that gives rows older than the watermark.
 Result<void> CheckLateRows(const std::vector<const LogicalPlan*>& nodes, const std::string& mode) {
   if (mode == "append") {
     return {};
   }
   for (const LogicalPlan* node : nodes) {
-    if (!KeepsState(*node)) {
-      continue;
-    }
-    bool late = false;
-    for (const PlanPtr& child : node->children) {
-      VisitPlan(child, [&late](const LogicalPlan& below) {
-        late = late || (below.kind == PlanKind::kAggregate && below.is_streaming);
-      });
-    }
-    if (late) {
+    if (KeepsState(*node) && HasStreamingAggregate(*node)) {
       return Refused(
           "Detected pattern of possible 'correctness' issue due to global watermark. The query contains stateful "
           "operation which can emit rows older than the current watermark plus allowed late record delay, which are "
@@ -161,16 +162,6 @@ Result<void> CheckLateRows(const std::vector<const LogicalPlan*>& nodes, const s
     }
   }
   return {};
-}
-
-bool HasStreamingAggregate(const LogicalPlan& node) {
-  bool found = false;
-  for (const PlanPtr& child : node.children) {
-    VisitPlan(child, [&found](const LogicalPlan& below) {
-      found = found || (below.kind == PlanKind::kAggregate && below.is_streaming);
-    });
-  }
-  return found;
 }
 
 /// The name that the projection over a node gives to one of its columns.
@@ -215,14 +206,8 @@ Result<void> CheckNode(const LogicalPlan& node, const std::string& mode, const s
       return {};
     case PlanKind::kExternal:
       if (node.is_streaming && IsUserState(node) && node.external->output_mode != mode) {
-        const auto shown = [](std::string text) {
-          if (!text.empty()) {
-            text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
-          }
-          return text;
-        };
-        return Refused("applyInPandasWithState in " + shown(node.external->output_mode) +
-                       " output mode is not supported with " + shown(mode) +
+        return Refused("applyInPandasWithState in " + ModeName(node.external->output_mode) +
+                       " output mode is not supported with " + ModeName(mode) +
                        " output mode on a streaming DataFrame/Dataset");
       }
       return {};
