@@ -11,7 +11,8 @@
 
 namespace fleuve::plan {
 
-/// `plan` with its CHAR columns filled up; itself where it has none. Ids stay.
+/// `plan` with its CHAR columns filled up; itself where it has none. Columns that are filled up have new
+/// ids.
 Result<PlanPtr> PadCharColumns(const PlanPtr& plan, const AnalysisConfig& config);
 /// An expression over a table's raw columns with every CHAR column filled up (and what is filled up already unchanged).
 Result<ExprPtr> PadCharAttributes(const ExprPtr& expr, const AnalysisConfig& config);

@@ -537,7 +537,6 @@ bool Orderable(const DataType& type) {
   }
 }
 
-/// Brings both operands of a comparison to one type.
 /// True where a string inside one type stands where the other has something else: inside arrays and structs nothing is
 /// made of text.
 bool TextMeetsOthers(const DataType& a, const DataType& b) {
@@ -555,6 +554,7 @@ bool TextMeetsOthers(const DataType& a, const DataType& b) {
   return a.IsString() != b.IsString() && !a.Is(TypeKind::kVoid) && !b.Is(TypeKind::kVoid);
 }
 
+/// Brings both operands of a comparison to one type.
 Result<void> PromoteComparison(Call& call) {
   auto& args = call.args;
   const DataType a = args[0]->type;
