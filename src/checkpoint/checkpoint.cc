@@ -163,12 +163,15 @@ Result<Recovered> Checkpoint::Recover() {
   FLEUVE_ASSIGN(const std::string text, offsets_.Read(Name(newest)));
   FLEUVE_ASSIGN(recovered.planned, DecodeOffsets(text, offsets_.PathOf(Name(newest))));
   recovered.newest_planned = BatchId(newest);
+  // The run that wrote the newest entries may have died before it synced them, and this run builds on them.
+  AddUnsynced({offsets_.PathOf(Name(newest))}, {offsets_.path()});
   if (!commits.empty()) {
     oldest_commits_ = commits.front().id;
     const std::int64_t committed = commits.back().id;
     FLEUVE_ASSIGN(const std::string commit_text, commits_.Read(Name(committed)));
     FLEUVE_ASSIGN(recovered.committed, DecodeCommit(commit_text, commits_.PathOf(Name(committed))));
     recovered.newest_committed = BatchId(committed);
+    AddUnsynced({commits_.PathOf(Name(committed))}, {commits_.path()});
   } else {
     oldest_commits_ = newest;
   }
@@ -220,6 +223,7 @@ Unsynced Checkpoint::TakeUnsynced() { return std::exchange(unsynced_, {}); }
 Result<void> Checkpoint::DropPlanned(BatchId batch) {
   FLEUVE_ASSIGN(const std::string moved, offsets_.MoveAway(Name(batch.value), location_.path + "/.fleuve/damaged"));
   LogWarn("checkpoint: batch " + Name(batch.value) + " will be planned anew; its old plan was moved to " + moved);
+  std::erase(unsynced_.files, offsets_.PathOf(Name(batch.value)));
   AddUnsynced({}, {offsets_.path()});
   return {};
 }
@@ -245,8 +249,11 @@ Result<void> Checkpoint::Purge(BatchId first_kept) {
 }
 
 Result<std::optional<std::string>> Checkpoint::ReadRecord(const std::string& name) {
-  auto text = location_.store->Get(location_.path + "/.fleuve/" + name);
+  const std::string folder = location_.path + "/.fleuve";
+  auto text = location_.store->Get(folder + "/" + name);
   if (text.ok()) {
+    // As with entries that are found: it may not have been synced.
+    AddUnsynced({folder + "/" + name}, {folder, location_.path});
     return std::optional<std::string>(*std::move(text));
   }
   if (text.error().kind() == ErrorKind::kNotFound) {

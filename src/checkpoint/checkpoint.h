@@ -59,7 +59,8 @@ class Checkpoint {
   const std::string& query_id() const { return query_id_; }
   std::string SourceFolder(int index) const { return location_.path + "/sources/" + std::to_string(index); }
 
-  /// Reads the logs, removes left-overs of writers that died, moves a cut-off newest file away.
+  /// Reads the logs, removes left-overs of writers that died, moves a cut-off newest file away. The newest entries are
+  /// added to `TakeUnsynced`: a run that died before it synced them left them in memory only.
   /// STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY for a new query in a used folder; `batch N doesn't exist`; the errors of
   /// `DecodeOffsets` and `DecodeCommit`.
   Result<Recovered> Recover();

@@ -202,6 +202,8 @@ Result<void> MicroBatchQuery::Recover() {
       record_missing = true;
       why = recovered.error().message();
     }
+    auto records = state.source->TakeDurableRecords();
+    checkpoint_->AddUnsynced(std::move(records.files), std::move(records.folders));
   }
   if (!record_missing) {
     return {};

@@ -108,6 +108,7 @@ class LogSink final : public connectors::Sink {
     FLEUVE_ASSIGN(const std::string text, store_->Get(std::string(kLog) + "/" + std::to_string(batch.value)));
     record.newest_batch = batch.value;
     record.offsets.push_back(text.substr(text.find(' ') + 1, text.rfind(' ') - text.find(' ') - 1));
+    record.after_commit.folders.push_back(kLog);
     return record;
   }
 
@@ -178,6 +179,27 @@ plan::PlanPtr StreamPlan() {
   return leaf;
 }
 
+/// A plan with state: a limit over the whole life of the query, which nobody reaches.
+plan::PlanPtr LimitedPlan() {
+  auto limit = std::make_shared<plan::LogicalPlan>();
+  limit->kind = plan::PlanKind::kLimit;
+  limit->is_streaming = true;
+  limit->children = {StreamPlan()};
+  limit->output = limit->children[0]->output;
+  limit->count = 1000;
+  return limit;
+}
+
+/// Never destroyed: at the end of the process the state of threads that DuckDB asks for is gone already.
+std::shared_ptr<engine::Engine> TestEngine() {
+  static const auto* const engine = new std::shared_ptr<engine::Engine>([] {
+    engine::EngineOptions options;
+    options.threads = 1;
+    return engine::Engine::Open(options).value();
+  }());
+  return *engine;
+}
+
 /// What listeners heard.
 struct Events {
   std::mutex mutex;
@@ -187,20 +209,19 @@ struct Events {
 Started StartQuery(const std::shared_ptr<storage::ObjectStore>& store,
                    const std::shared_ptr<std::atomic<int>>& available, TriggerSpec trigger,
                    const std::shared_ptr<Events>& events = std::make_shared<Events>(),
-                   std::map<std::string, std::string> conf = {}) {
+                   std::map<std::string, std::string> conf = {}, plan::PlanPtr plan = StreamPlan()) {
   auto registry = std::make_shared<connectors::ConnectorRegistry>();
   registry->AddSource("numbers", std::make_shared<NumberProvider>(available));
   auto host = std::make_shared<LoopHost>();
   host->options.connectors = registry;
-  host->engines =
-      EnginePool::Make([] { return Result<std::shared_ptr<engine::Engine>>(std::shared_ptr<engine::Engine>()); }, 1);
+  host->engines = EnginePool::Make([] { return Result<std::shared_ptr<engine::Engine>>(TestEngine()); }, 1);
   host->post = [events](EventKind kind, const std::string&, std::string json) {
     std::lock_guard lock(events->mutex);
     events->seen.emplace_back(kind, std::move(json));
   };
   host->ended = [](const QueryPtr&) {};
   MicroBatchQuery::Parts parts;
-  parts.request.plan = StreamPlan();
+  parts.request.plan = std::move(plan);
   parts.request.trigger = trigger;
   parts.request.session_key = "s";
   parts.request.config.conf = [conf](const std::string& key) -> std::optional<std::string> {
@@ -281,6 +302,41 @@ TEST(PowerCutTest, EveryStepOfTheCommitOrder) {
         if (HasFailure()) {
           return;
         }
+      }
+    }
+  }
+}
+
+/// The process dies; the next one finds what it left, has nothing new to do and rests; then the power goes. What the
+/// second one held for done must be there, with state and without.
+TEST(PowerCutTest, WhatADeadRunCommittedIsDurableBeforeItCounts) {
+  for (const bool with_state : {false, true}) {
+    const auto plan = [with_state] { return with_state ? LimitedPlan() : StreamPlan(); };
+    int calls_of_whole_run = 1000;
+    for (int die_at = 1; die_at <= calls_of_whole_run; ++die_at) {
+      auto memory = storage::MemoryStore::Make();
+      auto available = std::make_shared<std::atomic<int>>(2);
+      auto calls = std::make_shared<std::atomic<int>>(0);
+      auto dying = storage::MakeFaultyStore(memory, [calls, die_at](std::string_view, std::string_view) {
+        return ++*calls >= die_at ? storage::Fault::kFailBefore : storage::Fault::kNone;
+      });
+      const auto run = [&](const std::shared_ptr<storage::ObjectStore>& store) {
+        memory->Delete("/cp/.fleuve/lock").IgnoreBecause("the dead process's lock");
+        Started started = StartQuery(store, available, kAvailableNow, std::make_shared<Events>(), {}, plan());
+        return started.query ? started.query->AwaitTermination(std::nullopt, nullptr).ok() : false;
+      };
+      run(dying);
+      if (calls->load() < die_at) {
+        calls_of_whole_run = 0;
+      }
+      const std::string when = std::string(with_state ? "with" : "without") + " state, call " + std::to_string(die_at);
+      ASSERT_TRUE(run(memory)) << when;
+      memory->PowerCut();
+      available->store(4);
+      ASSERT_TRUE(run(memory)) << when;
+      ExpectExactlyOnce(*memory, 4, when);
+      if (HasFailure()) {
+        return;
       }
     }
   }

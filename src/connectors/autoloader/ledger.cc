@@ -118,17 +118,29 @@ Result<bool> Ledger::Open() {
     expected = first + count;
   }
   last_ = expected - 1;
+  // The run that wrote these may have died before they were synced, and this run builds on them.
+  for (const storage::ObjectMeta& meta : *listed) {
+    const std::string name = NameOf(meta.path);
+    if (name == "start" || name == "existing" ||
+        (!segments_.empty() && name == std::to_string(segments_.rbegin()->first))) {
+      AddUnsynced(meta.path);
+    }
+  }
   return started || !segments_.empty();
 }
 
 Result<void> Ledger::Write(const std::string& name, const std::string& text) {
   const std::string path = folder_ + "/" + name;
   FLEUVE_TRY(store_->Put(path, text, storage::PutMode::kIfAbsent));
+  AddUnsynced(path);
+  return {};
+}
+
+void Ledger::AddUnsynced(const std::string& path) {
   unsynced_.files.push_back(path);
   const std::string source = folder_.substr(0, folder_.rfind('/'));
   const std::string sources = source.substr(0, source.rfind('/'));
   unsynced_.folders = {folder_, source, sources, sources.substr(0, sources.rfind('/'))};
-  return {};
 }
 
 Result<void> Ledger::Start(bool include_existing, const std::vector<files::ListedFile>& existing, std::int64_t now_ms) {

@@ -60,6 +60,8 @@ class Ledger {
   void Remember(const std::string& path, std::int64_t modified_nanos, std::int64_t discovered_ms);
   Result<std::vector<LedgerEntry>> ReadSegment(const std::string& name);
   Result<void> Write(const std::string& name, const std::string& text);
+  /// Notes a file, and the folders above it, for `TakeDurableRecords`.
+  void AddUnsynced(const std::string& path);
 
   std::shared_ptr<storage::ObjectStore> store_;
   const std::string folder_;

@@ -157,14 +157,13 @@ Result<void> DeltaSource::RecordStart(const Start& start) {
   const std::string folder = context_.checkpoint.path + "/.fleuve";
   const std::string path = folder + "/delta-start-" + std::to_string(context_.index);
   FLEUVE_TRY(context_.checkpoint.store->Put(path, text.Dump(), storage::PutMode::kOverwrite));
-  records_.files.push_back(path);
-  records_.folders.push_back(folder);
-  records_.folders.push_back(context_.checkpoint.path);
+  records_ = {{path}, {folder, context_.checkpoint.path}};
   return {};
 }
 
 Result<std::optional<DeltaSource::Start>> DeltaSource::ReadRecordedStart() {
-  const std::string path = context_.checkpoint.path + "/.fleuve/delta-start-" + std::to_string(context_.index);
+  const std::string folder = context_.checkpoint.path + "/.fleuve";
+  const std::string path = folder + "/delta-start-" + std::to_string(context_.index);
   auto text = context_.checkpoint.store->Get(path);
   if (!text.ok()) {
     if (text.error().kind() == ErrorKind::kNotFound) {
@@ -176,6 +175,8 @@ Result<std::optional<DeltaSource::Start>> DeltaSource::ReadRecordedStart() {
   if (!json.ok() || (*json)["reservoirId"].AsString() != table_id_) {
     return std::optional<Start>();
   }
+  // The run that wrote it may have died before it was synced.
+  records_ = {{path}, {folder, context_.checkpoint.path}};
   return std::optional<Start>(Start{(*json)["version"].AsInt(), (*json)["isSnapshot"].AsBool()});
 }
 

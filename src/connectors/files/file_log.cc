@@ -54,6 +54,10 @@ Result<void> FileLog::Open() {
     newest_ = std::max(newest_, name.id);
   }
   FindInterval();
+  if (newest_ >= 0) {
+    // The run that wrote it may have died before it was synced, and this run builds on it.
+    AddUnsynced(NameOf(newest_));
+  }
   return {};
 }
 
@@ -104,6 +108,11 @@ Result<void> FileLog::Append(std::int64_t id, const std::vector<std::string>& li
   FLEUVE_TRY(log_.Write(name, text));
   entries_[id] = compact;
   newest_ = std::max(newest_, id);
+  AddUnsynced(name);
+  return {};
+}
+
+void FileLog::AddUnsynced(const std::string& name) {
   unsynced_.files.push_back(log_.PathOf(name));
   if (std::find(unsynced_.folders.begin(), unsynced_.folders.end(), log_.path()) == unsynced_.folders.end()) {
     unsynced_.folders.push_back(log_.path());
@@ -111,7 +120,6 @@ Result<void> FileLog::Append(std::int64_t id, const std::vector<std::string>& li
     unsynced_.folders.push_back(parent);
     unsynced_.folders.push_back(parent.substr(0, parent.rfind('/')));
   }
-  return {};
 }
 
 Result<void> FileLog::DeleteExpired(std::int64_t keep, std::int64_t delay_ms, std::int64_t now_ms) {

@@ -44,6 +44,8 @@ class FileLog {
  private:
   std::string NameOf(std::int64_t id) const;
   void FindInterval();
+  /// Notes an entry, and the folders above it, for `TakeDurableRecords`.
+  void AddUnsynced(const std::string& name);
 
   checkpoint::LogFolder log_;
   std::int64_t interval_;
