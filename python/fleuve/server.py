@@ -12,29 +12,42 @@ _lock = threading.Lock()
 _own = None  # (process, remote address)
 
 
-def _end(process):
-    process.stdin.close()
+def _end(process, copier):
     process.terminate()
     try:
         process.wait(timeout=10)
     except subprocess.TimeoutExpired:
         process.kill()
+    copier.join(timeout=1)  # what it printed last
+
+
+def _copy(lines):
+    """What the server prints, the rows of console streams, belongs where this program prints."""
+    for line in lines:
+        try:
+            print(line, end="", flush=True)
+        except (OSError, ValueError):
+            pass  # nobody hears this program any more: the server is not to wait for it
 
 
 def _start(arguments):
     environment = {**os.environ, "FLEUVE_PYTHON": os.environ.get("FLEUVE_PYTHON", sys.executable)}
     process = subprocess.Popen(
-        [binary(), "server", "--port", "0", *arguments],
-        stdin=subprocess.PIPE,
+        [binary(), "server", "--port", "0", "--until-stdin-closes", *arguments],
+        stdin=subprocess.PIPE,  # closes with this process, however it ends
         stdout=subprocess.PIPE,
         env=environment,
-        text=True,
+        encoding="utf-8",
+        errors="replace",
         start_new_session=True,  # an interrupt of the notebook's cell is not the server's
     )
     first = process.stdout.readline()
     if not first.startswith("listening on "):
+        process.terminate()
         raise RuntimeError(f"the engine did not start (exit code {process.wait()}); what it said stands above")
-    atexit.register(_end, process)
+    copier = threading.Thread(target=_copy, args=[process.stdout], daemon=True)
+    copier.start()
+    atexit.register(_end, process, copier)
     return process, first.split()[-1]
 
 

@@ -41,7 +41,7 @@ Result<Settings> Load(const Flags& flags) {
   return settings;
 }
 
-int Serve(const Flags& flags) {
+int Serve(const Flags& flags, bool until_input_ends) {
   BlockEndSignals();
   const auto settings = Load(flags);
   if (!settings.ok()) {
@@ -52,6 +52,9 @@ int Serve(const Flags& flags) {
     return Fail(process.error());
   }
   std::cout << "listening on " << (*process)->url() << std::endl;
+  if (until_input_ends) {
+    EndWithInput();
+  }
   WaitForEndSignal();
   (*process)->Stop(kStopGraceMs);
   return 0;
@@ -193,8 +196,11 @@ int Main(int argc, char** argv) {
   CLI::App* server = app.add_subcommand("server", "serve Spark Connect clients until SIGTERM or SIGINT");
   server->add_option("--host", flags.host, "address to listen on (default 127.0.0.1)");
   server->add_option("--port", flags.port, "port to listen on, 0 for a free one (default 15002)");
+  bool until_input_ends = false;
+  server->add_flag("--until-stdin-closes", until_input_ends,
+                   "end also when the standard input does: with the program that holds its other end");
   add_common(server);
-  server->callback([&] { code = Serve(flags); });
+  server->callback([&] { code = Serve(flags, until_input_ends); });
 
   std::string file;
   std::string remote;

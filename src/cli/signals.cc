@@ -1,8 +1,11 @@
 #include "cli/signals.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
+#include <thread>
 
 namespace fleuve::cli {
 namespace {
@@ -28,6 +31,17 @@ int WaitForEndSignal() {
   int received = 0;
   sigwait(&signals, &received);
   return received;
+}
+
+void EndWithInput() {
+  std::thread([] {
+    char ignored[512];
+    ssize_t got = 0;
+    do {
+      got = ::read(STDIN_FILENO, ignored, sizeof(ignored));
+    } while (got > 0 || (got < 0 && errno == EINTR));
+    ::kill(::getpid(), SIGTERM);
+  }).detach();
 }
 
 void UnblockEndSignals() {

@@ -9,6 +9,9 @@ namespace fleuve::cli {
 void BlockEndSignals();
 /// Waits for one of them and returns it.
 int WaitForEndSignal();
+/// Sends this process SIGTERM once its standard input has come to its end; what is read there until then counts for
+/// nothing.
+void EndWithInput();
 /// Gives both their usual effect again (in a child between fork and exec, or while a shell waits for input).
 void UnblockEndSignals();
 
