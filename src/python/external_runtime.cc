@@ -243,19 +243,17 @@ Json Settings(const plan::ExternalContext& context) {
 
 class Runtime final : public plan::ExternalRuntime {
  public:
-  Runtime(std::shared_ptr<WorkerPool> pool, std::function<RuntimeSetup()> setup)
-      : pool_(std::move(pool)), setup_(std::move(setup)) {}
+  Runtime(std::shared_ptr<WorkerPool> pool, RuntimeSetup setup) : pool_(std::move(pool)), setup_(std::move(setup)) {}
 
   Result<std::unique_ptr<plan::ExternalRun>> Start(const plan::ExternalOperator& op, const types::Schema& input,
                                                    const types::Schema& output, CancellationTokenPtr token) override {
-    const RuntimeSetup setup = setup_();
     columnar::ArrowOptions options;
     options.time_zone = op.context->session_zone;
     FLEUVE_ASSIGN(const std::string input_form, columnar::EncodeIpcStream(input, {}, options));
     FLEUVE_ASSIGN(const std::string output_form, columnar::EncodeIpcStream(output, {}, options));
     Task task;
     task.kind = "function";
-    task.limits = setup.limits;
+    task.limits = setup_.limits;
     task.blobs = {input_form, output_form};
     Json::Array calls;
     std::string python_version;
@@ -303,7 +301,6 @@ class Runtime final : public plan::ExternalRuntime {
     header.emplace_back("outer", op.outer);
     if (op.kind == ExternalKind::kGroupState) {
       header.emplace_back("timeout", op.timeout);
-      header.emplace_back("output_mode", op.output_mode);
       header.emplace_back("has_store", op.questions != nullptr);
       if (op.state_type) {
         header.emplace_back("state_type", op.state_type->ToJson());
@@ -312,7 +309,7 @@ class Runtime final : public plan::ExternalRuntime {
     header.emplace_back("settings", Settings(*op.context));
     header.emplace_back("python_version", python_version);
     task.header = std::move(header);
-    FLEUVE_ASSIGN(BorrowedWorker worker, pool_->Borrow(setup.worker));
+    FLEUVE_ASSIGN(BorrowedWorker worker, pool_->Borrow(setup_.worker));
     auto run = std::make_unique<Run>(std::move(worker), input, output, op.context->session_zone,
                                      op.kind == ExternalKind::kMap, op.questions);
     FLEUVE_TRY(run->Begin(task, std::move(token)));
@@ -321,7 +318,6 @@ class Runtime final : public plan::ExternalRuntime {
 
   Result<plan::ExternalTableShape> AnalyzeTableFunction(const plan::ExternalFunction& function,
                                                         const std::vector<plan::ExternalArgument>& arguments) override {
-    const RuntimeSetup setup = setup_();
     std::vector<types::StructField> fields;
     types::Value::List row;
     Json::Array described;
@@ -352,8 +348,8 @@ class Runtime final : public plan::ExternalRuntime {
     task.kind = "table_shape";
     task.header = std::move(header);
     task.blobs = {function.command, values};
-    task.limits = setup.limits;
-    FLEUVE_ASSIGN(BorrowedWorker worker, pool_->Borrow(setup.worker));
+    task.limits = setup_.limits;
+    FLEUVE_ASSIGN(BorrowedWorker worker, pool_->Borrow(setup_.worker));
     FLEUVE_TRY(worker->Begin(task, nullptr));
     plan::ExternalTableShape shape;
     while (true) {
@@ -400,13 +396,12 @@ class Runtime final : public plan::ExternalRuntime {
 
  private:
   const std::shared_ptr<WorkerPool> pool_;
-  const std::function<RuntimeSetup()> setup_;
+  const RuntimeSetup setup_;
 };
 
 }  // namespace
 
-std::shared_ptr<plan::ExternalRuntime> MakeExternalRuntime(std::shared_ptr<WorkerPool> pool,
-                                                           std::function<RuntimeSetup()> setup) {
+std::shared_ptr<plan::ExternalRuntime> MakeExternalRuntime(std::shared_ptr<WorkerPool> pool, RuntimeSetup setup) {
   return std::make_shared<Runtime>(std::move(pool), std::move(setup));
 }
 

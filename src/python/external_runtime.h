@@ -3,7 +3,6 @@
 /// \file
 /// The functions of one session's user as operators of plans: plan::ExternalRuntime over worker processes.
 
-#include <functional>
 #include <memory>
 
 #include "plan/external.h"
@@ -11,15 +10,13 @@
 
 namespace fleuve::python {
 
-/// What a session's functions run with at the time they run.
+/// What the functions of a session, or of a streaming query that may outlive it, run with.
 struct RuntimeSetup {
   WorkerSetup worker;
   WorkerLimits limits;
 };
 
-/// \param setup  asked at the start of each run, from any thread, also after the session has ended.
 /// \param pool  kept as long as the runtime lives.
-std::shared_ptr<plan::ExternalRuntime> MakeExternalRuntime(std::shared_ptr<WorkerPool> pool,
-                                                           std::function<RuntimeSetup()> setup);
+std::shared_ptr<plan::ExternalRuntime> MakeExternalRuntime(std::shared_ptr<WorkerPool> pool, RuntimeSetup setup);
 
 }  // namespace fleuve::python

@@ -159,11 +159,6 @@ class DeltaApi {
     return Error::Unsupported("a Delta relation of an unknown kind");
   }
 
-  /// The name parts under which the resolver finds a table.
-  static Result<std::vector<std::string>> PartsOf(const ::delta::connect::DeltaTable& table) {
-    return PartsOfTable(table);
-  }
-
   /// Finds a table and readies what commands on it need.
   Result<void> Open(const ::delta::connect::DeltaTable& table) {
     FLEUVE_ASSIGN(const auto parts, PartsOfTable(table));
@@ -206,7 +201,7 @@ class DeltaApi {
     FLEUVE_TRY(executor.RunStatement(command, resolver_));
     FLEUVE_ASSIGN(const TableTarget target, resolver_.Target(parts, true));
     const std::string name =
-        target.is_path ? "delta.`" + target.location.path + "`" : target.database + "." + target.name;
+        target.is_path ? "delta." + types::QuoteIdentifier(target.location.path) : target.database + "." + target.name;
     return Rows(
         tables::RowsResult{types::DataType::Struct({{"table_identifier", types::DataType::String(), true, Json()}}),
                            {{types::Value(name)}}});
@@ -338,6 +333,19 @@ class DeltaApi {
   tables::TableRef ref_;
 };
 
+/// False for the relations of the API that only read.
+bool HasEffects(const ::delta::connect::DeltaRelation& relation) {
+  switch (relation.relation_type_case()) {
+    case ::delta::connect::DeltaRelation::kScan:
+    case ::delta::connect::DeltaRelation::kDescribeHistory:
+    case ::delta::connect::DeltaRelation::kDescribeDetail:
+    case ::delta::connect::DeltaRelation::kIsDeltaTable:
+      return false;
+    default:
+      return true;
+  }
+}
+
 Result<pb::CreateTable> ToCreateTable(const ::delta::connect::CreateDeltaTable& create) {
   pb::CreateTable out;
   using Create = ::delta::connect::CreateDeltaTable;
@@ -402,6 +410,7 @@ Result<std::optional<plan::PlanPtr>> SessionResolver::ResolveExtension(const goo
   if (!relation) {
     return std::optional<plan::PlanPtr>();
   }
+  has_effects_ = has_effects_ || HasEffects(*relation);
   DeltaApi api(state_, *this);
   FLEUVE_ASSIGN(plan::PlanPtr plan, api.Relation(*relation));
   return std::optional<plan::PlanPtr>(std::move(plan));
@@ -448,7 +457,7 @@ Result<bool> Executor::DeltaCommand(const google::protobuf::Any& extension) {
       if (!clone.is_shallow()) {
         return Error::Unsupported("deep clones of tables");
       }
-      FLEUVE_ASSIGN(const auto parts, api.PartsOf(clone.table()));
+      FLEUVE_ASSIGN(const auto parts, PartsOfTable(clone.table()));
       plan::Options when;
       if (clone.has_version()) {
         when["versionAsOf"] = std::to_string(clone.version());

@@ -148,14 +148,7 @@ Result<RowsResult> Executor::Insert(const pb::Insert& insert, SessionResolver& r
       }
       // The constant in the partition column's type, computed as any other expression.
       FLEUVE_ASSIGN(const plan::ExprPtr cast, plan::MakeCast(expr, schema.fields()[*index].type, resolver.Config()));
-      plan::Attribute attribute;
-      attribute.id = plan::NewAttributeId();
-      attribute.name = item.column();
-      attribute.type = cast->type;
-      auto one = std::make_shared<plan::LogicalPlan>();
-      one->kind = plan::PlanKind::kOneRow;
-      FLEUVE_ASSIGN(const auto rows, CollectRows(plan::MakeProject(one, {cast}, {attribute})));
-      value = rows.at(0).at(0);
+      FLEUVE_ASSIGN(value, ValueOf(cast));
     }
     partitions.emplace_back(item.column(), std::move(value));
   }

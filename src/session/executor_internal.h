@@ -72,6 +72,8 @@ class Executor {
   Result<plan::PlanPtr> AnalyzeWith(SessionResolver& resolver, const spark::connect::Relation& relation);
   Result<Collected> Collect(const plan::PlanPtr& plan);
   Result<std::vector<types::Value::List>> CollectRows(const plan::PlanPtr& plan);
+  /// The value of an expression without columns.
+  Result<types::Value> ValueOf(const plan::ExprPtr& expr);
   /// The text of show().
   Result<std::string> ShowText(const plan::PlanPtr& plan, std::int64_t rows, std::int64_t truncate, bool vertical);
 
@@ -83,6 +85,8 @@ class Executor {
 
  private:
   Result<void> RunRelation(const spark::connect::Relation& relation);
+  /// The plan of a query that this operation runs; tells whether the operation is repeatable.
+  Result<plan::PlanPtr> AnalyzeQuery(const spark::connect::Relation& relation);
   Result<void> StreamPlan(const plan::PlanPtr& plan);
   Result<void> PutRows(const RowsResult& rows);
   Result<RowsResult> ShowRows(const plan::PlanPtr& plan, std::int64_t rows, std::int64_t truncate, bool vertical,

@@ -20,7 +20,7 @@ std::shared_ptr<plan::ExternalRuntime> SessionResolver::External() {
   python::RuntimeSetup setup;
   setup.worker = WorkerSetupOf(state_.session());
   setup.limits = WorkerLimitsOf(state_.session(), *pool);
-  return python::MakeExternalRuntime(pool, [setup] { return setup; });
+  return python::MakeExternalRuntime(pool, std::move(setup));
 }
 
 Result<void> Executor::RegisterFunction(const sc::CommonInlineUserDefinedFunction& proto) {

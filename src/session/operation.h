@@ -46,7 +46,8 @@ struct Operation {
   std::string run;
   CancellationTokenPtr token = std::make_shared<CancellationToken>();
   std::shared_ptr<ResultSink> sink;
-  /// Running it once more changes nothing but the time it takes: a query, a wait. Set while it runs.
+  /// Running it once more changes nothing but the time it takes: a query, a wait. Set once that is sure, and no more
+  /// taken back: who has read it may act on it.
   std::atomic<bool> repeatable = false;
 };
 

@@ -81,11 +81,17 @@ Result<plan::PlanPtr> Executor::AnalyzeRelation(const sc::Relation& relation) {
   return AnalyzeWith(resolver, relation);
 }
 
+Result<plan::PlanPtr> Executor::AnalyzeQuery(const sc::Relation& relation) {
+  SessionResolver resolver(state_);
+  FLEUVE_ASSIGN(plan::PlanPtr plan, AnalyzeWith(resolver, relation));
+  // Only now, as nobody knows before what a plan does while it is analyzed.
+  operation_->repeatable = !resolver.has_effects();
+  return plan;
+}
+
 Result<Completion> Executor::Run(const sc::Plan& plan) {
   switch (plan.op_type_case()) {
     case sc::Plan::kRoot:
-      // Calls of the catalog may change it; no other relation has effects.
-      operation_->repeatable = plan.root().rel_type_case() != sc::Relation::kCatalog;
       FLEUVE_TRY(RunRelation(plan.root()));
       return Completion::kNow;
     case sc::Plan::kCommand:
@@ -100,24 +106,25 @@ Result<void> Executor::RunRelation(const sc::Relation& relation) {
   switch (relation.rel_type_case()) {
     case sc::Relation::kShowString: {
       const auto& show = relation.show_string();
-      FLEUVE_ASSIGN(const plan::PlanPtr plan, AnalyzeRelation(show.input()));
+      FLEUVE_ASSIGN(const plan::PlanPtr plan, AnalyzeQuery(show.input()));
       FLEUVE_ASSIGN(const RowsResult rows, ShowRows(plan, show.num_rows(), show.truncate(), show.vertical(), false));
       return PutRows(rows);
     }
     case sc::Relation::kHtmlString: {
       const auto& show = relation.html_string();
-      FLEUVE_ASSIGN(const plan::PlanPtr plan, AnalyzeRelation(show.input()));
+      FLEUVE_ASSIGN(const plan::PlanPtr plan, AnalyzeQuery(show.input()));
       FLEUVE_ASSIGN(const RowsResult rows, ShowRows(plan, show.num_rows(), show.truncate(), false, true));
       return PutRows(rows);
     }
     case sc::Relation::kCatalog: {
+      // May change the catalog.
       FLEUVE_ASSIGN(const RowsResult rows, RunCatalog(relation.catalog()));
       return PutRows(rows);
     }
     default:
       break;
   }
-  FLEUVE_ASSIGN(const plan::PlanPtr plan, AnalyzeRelation(relation));
+  FLEUVE_ASSIGN(const plan::PlanPtr plan, AnalyzeQuery(relation));
   if (plan->is_streaming) {
     return StreamingNeedsWriter();
   }
@@ -205,6 +212,17 @@ Result<std::vector<Value::List>> Executor::CollectRows(const plan::PlanPtr& plan
     std::move(part.begin(), part.end(), std::back_inserter(rows));
   }
   return rows;
+}
+
+Result<Value> Executor::ValueOf(const plan::ExprPtr& expr) {
+  auto one = std::make_shared<plan::LogicalPlan>();
+  one->kind = plan::PlanKind::kOneRow;
+  plan::Attribute attribute;
+  attribute.id = plan::NewAttributeId();
+  attribute.name = "value";
+  attribute.type = expr->type;
+  FLEUVE_ASSIGN(const auto rows, CollectRows(plan::MakeProject(one, {expr}, {attribute})));
+  return rows.at(0).at(0);
 }
 
 namespace {

@@ -101,6 +101,8 @@ class SessionResolver final : public plan::Resolver {
   void set_token(CancellationTokenPtr token) { token_ = std::move(token); }
   bool HasLocalViews() const { return !local_views_.empty(); }
   const std::set<std::string>& used_views() const { return *used_views_; }
+  /// True once a relation was met that changes something when it is analyzed.
+  bool has_effects() const { return has_effects_; }
 
  private:
   Result<plan::ResolvedTable> OpenDelta(const storage::Location& location, const std::string& display,
@@ -118,6 +120,7 @@ class SessionResolver final : public plan::Resolver {
   std::shared_ptr<std::set<std::string>> used_views_ = std::make_shared<std::set<std::string>>();
   std::optional<plan::AnalysisConfig> config_;
   int view_depth_ = 0;
+  bool has_effects_ = false;
   CancellationTokenPtr token_;
 };
 

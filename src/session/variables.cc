@@ -73,12 +73,8 @@ Result<RowsResult> Executor::VariableStatement(const pb::Command& command, Sessi
     if (type) {
       FLEUVE_ASSIGN(expr, plan::MakeCast(expr, *type, plan::CastMode::kAnsi, resolver.Config()));
     }
-    plan::Attribute attribute;
-    attribute.id = plan::NewAttributeId();
-    attribute.name = "value";
-    attribute.type = expr->type;
-    FLEUVE_ASSIGN(const auto rows, CollectRows(plan::MakeProject(OneRow(), {expr}, {attribute})));
-    return std::pair(rows.at(0).at(0), expr->type);
+    FLEUVE_ASSIGN(Value value, ValueOf(expr));
+    return std::pair(std::move(value), expr->type);
   };
   const auto assign = [&](const std::vector<std::string>& parts, const Value& value,
                           const DataType& type) -> Result<void> {
@@ -92,12 +88,7 @@ Result<RowsResult> Executor::VariableStatement(const pb::Command& command, Sessi
     } else {
       FLEUVE_ASSIGN(const plan::ExprPtr cast, plan::MakeCast(plan::MakeLiteral(value, type), variable.type,
                                                              plan::CastMode::kAnsi, resolver.Config()));
-      plan::Attribute attribute;
-      attribute.id = plan::NewAttributeId();
-      attribute.name = "value";
-      attribute.type = cast->type;
-      FLEUVE_ASSIGN(const auto rows, CollectRows(plan::MakeProject(OneRow(), {cast}, {attribute})));
-      variable.value = rows.at(0).at(0);
+      FLEUVE_ASSIGN(variable.value, ValueOf(cast));
     }
     state_.PutVariable(parts.back(), std::move(variable));
     return {};
