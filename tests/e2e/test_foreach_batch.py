@@ -222,6 +222,26 @@ def test_a_function_may_stop_its_own_query(spark, folder):
     assert time.time() - began < 8 and query.exception() is None
 
 
+def test_a_query_that_rested_for_long_gives_its_worker_back(spark, folder):
+    spark.conf.set("fleuve.python.taskTimeout", "2s")  # the limit of a batch, not of the rest after it
+    write_rows(folder + "/in", 0)
+    pids = folder + "/pids"
+
+    def work(df, batch_id):
+        import os
+
+        with open(pids, "a") as f:
+            f.write("%d\n" % os.getpid())
+
+    for run in range(2):
+        query = stream_of(spark, folder).writeStream.foreachBatch(work).start()
+        query.processAllAvailable()
+        time.sleep(2.5)
+        query.stop()
+    first, second = open(pids).read().split()
+    assert first == second
+
+
 def test_a_server_with_a_token(start_server, folder):
     from pyspark.sql import SparkSession
 

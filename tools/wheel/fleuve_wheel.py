@@ -94,10 +94,10 @@ def _small_icu_data(library, target, scratch):
     _run("gcc", "-shared", "-nostdlib", f"-Wl,-soname,{target.name}", "-o", target, assembly)
 
 
-def _glibc(binary, libraries):
-    """The newest glibc version that any carried file asks for, as (2, minor)."""
+def _glibc(files):
+    """The minor number of the newest glibc 2 that any carried file asks for."""
     newest = 17
-    for path in [binary, *libraries]:
+    for path in files:
         for minor in re.findall(r"GLIBC_2\.(\d+)", _run("objdump", "-T", path)):
             newest = max(newest, int(minor))
     return newest
@@ -126,8 +126,9 @@ def _assemble(folder):
         file.chmod(0o755)
         _run("strip", "--strip-unneeded", file)
         _run(patchelf, "--force-rpath", "--set-rpath", "$ORIGIN/lib" if file.parent == engine else "$ORIGIN", file)
-    (engine / "GLIBC").write_text(f"2.{_glibc(files[0], files[1:])}\n")
-    return f"manylinux_2_{_glibc(files[0], files[1:])}_{os.uname().machine}"
+    minor = _glibc(files)
+    (engine / "GLIBC").write_text(f"2.{minor}\n")
+    return f"manylinux_2_{minor}_{os.uname().machine}"
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):

@@ -1,6 +1,5 @@
 """Functions over all rows and over groups of rows."""
 
-from fleuve_worker.functions import job as jobs
 from fleuve_worker.functions import scalar, values
 
 MAP_PANDAS, MAP_ARROW = 205, 207
@@ -56,13 +55,13 @@ def empty_columns(count):
 class Groups:
     """Groups of a job whose input is keys, then values."""
 
-    def __init__(self, job, structs="dict"):
+    def __init__(self, job):
         self.job = job
         call = job.calls[0]
         self.first_value = len(job.input_types) - 1 - count_arguments(job)
         self.types = job.input_types[1:]
         self.names = job.input.names[1:]
-        self.pandas = values.Pandas(job, structs=structs)
+        self.pandas = values.Pandas(job)
         self.takes_key = call.parameter_count()
         self.whole = None
         self.judged = None
@@ -289,12 +288,11 @@ def windows(job):
         table = pyarrow.Table.from_batches(parts)
         columns = []
         for aggregator, position in zip(aggregators, framed):
-            arguments = aggregator.arguments(table)
             if position < 0:
-                result = aggregator.value(parts) if aggregator.iterates else aggregator.call.function(*arguments)
-                one = aggregator.array([result])
+                one = aggregator.array([aggregator.value(parts)])
                 columns.append(pyarrow.concat_arrays([one] * table.num_rows) if table.num_rows > 1 else one)
                 continue
+            arguments = aggregator.arguments(table)
             ends = table.column(keys + position).to_pylist()
             counts = table.column(keys + position + 1).to_pylist()
             results = []

@@ -113,10 +113,6 @@ def python_value(value):
 class Input(rows.Groups):
     """Groups with their keys in both forms."""
 
-    def __init__(self, job):
-        super().__init__(job)
-        self.takes_key = 2
-
     def python_key(self, part):
         first = part.slice(0, 1)
         return tuple(values.python_values(self.job, first.column(i), self.types[i])[0] for i in range(self.first_value))

@@ -74,8 +74,11 @@ def _map_parts(array):
     """Keys and values of the entries of all maps that are not null."""
     import pyarrow
 
-    keys, values = [], []
     offsets = array.offsets.to_pylist()
+    if array.null_count == 0 and len(array) > 0:
+        count = offsets[-1] - offsets[0]
+        return array.keys.slice(offsets[0], count), array.items.slice(offsets[0], count)
+    keys, values = [], []
     for ok, start, end in zip(array.is_valid().to_pylist(), offsets, offsets[1:]):
         if ok and end > start:
             keys.append(array.keys.slice(start, end - start))
@@ -254,7 +257,7 @@ def arrow_of_internal(values, data_type, arrow_type):
     if isinstance(data_type, types.ArrayType):
         items = [item for value in values if value is not None for item in value]
         flat = arrow_of_internal(items, data_type.elementType, arrow_type.value_type)
-        return _lists(pyarrow.ListArray, values, flat)
+        return pyarrow.ListArray.from_arrays(_offsets(values), flat)
     if isinstance(data_type, types.MapType):
         pairs = [pair for value in values if value is not None for pair in value]
         keys = arrow_of_internal([pair[0] for pair in pairs], data_type.keyType, arrow_type.key_type)
@@ -283,22 +286,20 @@ def _offsets(values):
     return pyarrow.array([*offsets, at], "int32")
 
 
-def _lists(kind, values, flat):
-    return kind.from_arrays(_offsets(values), flat)
-
-
 # ---- Arrow to pandas and back ----
 
 
 class Pandas:
-    """Converters of one operator. `structs` tells how values of struct types look inside of others: dict or row."""
+    """Converters of one operator. `structs` tells how values of struct types look inside of others: dict or row.
 
-    def __init__(self, job, structs="dict", frames_for_structs=False, lists=False, loose=False):
+    Data types are known by their identity: they are those of the job and live as long.
+    """
+
+    def __init__(self, job, structs="dict", frames_for_structs=False, lists=False):
         self.job = job
         self.structs = structs
         self.frames_for_structs = frames_for_structs
         self.lists = lists
-        self.loose = loose
         self._to = {}
         self._from = {}
         self._kinds = {}
@@ -326,7 +327,7 @@ class Pandas:
         from pyspark.sql.pandas.types import _create_converter_to_pandas
 
         made = array.to_pandas(date_as_object=True, coerce_temporal_nanoseconds=True)
-        key = data_type.json()
+        key = id(data_type)
         if key not in self._to:
             self._to[key] = jobs.known_arguments(
                 _create_converter_to_pandas,
@@ -351,7 +352,7 @@ class Pandas:
             return pandas.DataFrame(index=range(batch.num_rows))
         return pandas.concat(parts, axis=1)
 
-    def array(self, series, data_type, arrow_type, cast=True):
+    def array(self, series, data_type, arrow_type):
         """An Arrow array of a Series of results."""
         import pandas
         import pyarrow
@@ -360,14 +361,13 @@ class Pandas:
 
         if isinstance(series.dtype, pandas.CategoricalDtype):
             series = series.astype(series.dtypes.categories.dtype)
-        key = data_type.json()
+        key = id(data_type)
         if key not in self._from:
             self._from[key] = jobs.known_arguments(
                 _create_converter_from_pandas,
                 data_type=data_type,
                 timezone=self.job.zone,
                 error_on_duplicated_field_names=False,
-                ignore_unexpected_complex_type_values=self.loose,
             )
         series = self._from[key](series)
         if (
@@ -379,22 +379,17 @@ class Pandas:
             series = series.apply(lambda x: decimal.Decimal(x) if pandas.notna(x) else None)
         mask = None if hasattr(series.array, "__arrow_array__") else series.isnull()
         safe = self.job.safe
-        told = "Exception thrown when converting pandas.Series (%s) with name '%s' to Arrow Array (%s)." % (
-            series.dtype,
-            series.name,
-            arrow_type,
-        )
+        told = "Exception thrown when converting pandas.Series (%s) with name '%s' to Arrow Array (%s)."
         try:
             try:
                 made = pyarrow.Array.from_pandas(series, mask=mask, type=arrow_type, safe=safe)
             except pyarrow.lib.ArrowInvalid:
-                if not cast:
-                    raise
                 made = pyarrow.Array.from_pandas(series, mask=mask).cast(target_type=arrow_type, safe=safe)
             return one_array(made)
         except TypeError as error:
-            raise PySparkTypeError(told) from error
+            raise PySparkTypeError(told % (series.dtype, series.name, arrow_type)) from error
         except ValueError as error:
+            told %= (series.dtype, series.name, arrow_type)
             if safe:
                 told += (
                     " It can be caused by overflows or other unsafe conversions warned by Arrow. Arrow safe type "
@@ -403,7 +398,7 @@ class Pandas:
                 )
             raise PySparkValueError(told) from error
 
-    def struct_arrays(self, frame, data_type, cast=True):
+    def struct_arrays(self, frame, data_type):
         """One Arrow array per field of `data_type`, of a DataFrame whose columns go by name or by position."""
         import pyarrow
         from pyspark.sql.pandas.types import to_arrow_type
@@ -419,7 +414,7 @@ class Pandas:
         else:
             columns = [frame[frame.columns[i]].rename(f.name) for i, f in enumerate(data_type.fields)]
         return [
-            self.array(column, field.dataType, kind, cast)
+            self.array(column, field.dataType, kind)
             for column, field, kind in zip(columns, data_type.fields, kinds)
         ]
 

@@ -1,6 +1,6 @@
 """foreachBatch: the function stays here for the length of the query and gets one batch after the other.
 
-    header   url: the server, with session, user and run in it; session: the session's id
+    header   url: the server, with session, user and run in it
     blobs    the pickled function of (DataFrame, batch id)
     asks     {} whenever it is ready; the answer is {"frame": id, "batch": number} or {"stop": true}
 """

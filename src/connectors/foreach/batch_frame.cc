@@ -55,19 +55,6 @@ types::Schema FileNames(const types::Schema& schema) {
   return types::DataType::Struct(std::move(fields));
 }
 
-plan::PlanPtr Leaf(const types::Schema& schema) {
-  auto leaf = std::make_shared<plan::LogicalPlan>();
-  for (const auto& field : schema.fields()) {
-    plan::Attribute attribute;
-    attribute.id = plan::NewAttributeId();
-    attribute.name = field.name;
-    attribute.type = field.type;
-    attribute.nullable = field.nullable;
-    leaf->output.push_back(std::move(attribute));
-  }
-  return leaf;
-}
-
 /// A scan of files that are removed when nobody can read them any more.
 struct OwnedFiles {
   plan::FileScan scan;
@@ -78,6 +65,7 @@ struct OwnedFiles {
   }
 };
 
+/// Owns the engine it reads from.
 class LoanedReader final : public columnar::BatchReader {
  public:
   LoanedReader(EngineLoan loan, std::unique_ptr<columnar::BatchReader> reader)
@@ -194,8 +182,9 @@ Result<std::unique_ptr<columnar::BatchReader>> BatchFrame::Open() const {
   if (rows_ != nullptr) {
     return columnar::MakeReader(schema_, rows_->batches);
   }
-  auto leaf = std::make_shared<plan::LogicalPlan>(*Leaf(schema_));
+  auto leaf = std::make_shared<plan::LogicalPlan>();
   leaf->kind = plan::PlanKind::kFileScan;
+  leaf->output = plan::AttributesOf(schema_);
   leaf->scan = files_;
   // Reading back is little work beside the user's code: the share of the budget is given back at once.
   FLEUVE_ASSIGN(EngineLoan loan, borrow_engine_(token_));
@@ -204,7 +193,7 @@ Result<std::unique_ptr<columnar::BatchReader>> BatchFrame::Open() const {
   options.token = token_;
   options.session_zone = config_.session_zone;
   FLEUVE_ASSIGN(auto reader, loan.engine->Execute(leaf, options));
-  return KeepLoan(std::move(loan), std::move(reader));
+  return std::unique_ptr<columnar::BatchReader>(std::make_unique<LoanedReader>(std::move(loan), std::move(reader)));
 }
 
 plan::PlanPtr BatchFrame::Report(engine::RunObserver& observer) const {
@@ -221,10 +210,6 @@ plan::PlanPtr BatchFrame::Report(engine::RunObserver& observer) const {
     observer.AddMetrics(std::move(metrics));
   }
   return prepared_;
-}
-
-std::unique_ptr<columnar::BatchReader> KeepLoan(EngineLoan loan, std::unique_ptr<columnar::BatchReader> reader) {
-  return std::make_unique<LoanedReader>(std::move(loan), std::move(reader));
 }
 
 }  // namespace fleuve::connectors::foreach

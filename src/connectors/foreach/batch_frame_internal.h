@@ -54,7 +54,4 @@ class BatchFrame final : public plan::TableSource {
   mutable std::shared_ptr<const plan::FileScan> files_;
 };
 
-/// A reader that owns the engine it reads from.
-std::unique_ptr<columnar::BatchReader> KeepLoan(EngineLoan loan, std::unique_ptr<columnar::BatchReader> reader);
-
 }  // namespace fleuve::connectors::foreach

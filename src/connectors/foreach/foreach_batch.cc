@@ -1,11 +1,7 @@
-#include <atomic>
-
 #include "base/failpoint.h"
 #include "base/ids.h"
-#include "base/log.h"
 #include "connectors/foreach/batch_frame_internal.h"
 #include "connectors/foreach/foreach.h"
-#include "engine/engine.h"
 
 namespace fleuve::connectors::foreach {
 
@@ -13,6 +9,8 @@ namespace {
 
 /// How long the interpreter may take to start and to read the function.
 constexpr std::int64_t kStartMs = 5 * 60 * 1000;
+/// How long it may take to leave the session.
+constexpr std::int64_t kStopMs = 5000;
 
 /// The worker of one run: it holds the function and waits for batches. Threads: one at a time.
 class FunctionRunner {
@@ -50,6 +48,7 @@ class FunctionRunner {
     }
     ended_ = true;
     if (worker_ && !worker_->is_free() && waiting_ && !token_->cancelled()) {
+      worker_->RestartClock(kStopMs);  // that of the last batch may have run out meanwhile
       if (worker_->Reply(Json(Json::Object{{"stop", Json(true)}})).ok()) {
         worker_->Next().ok();
       }
@@ -89,7 +88,7 @@ class FunctionRunner {
     FLEUVE_ASSIGN(worker_, function_.workers->Borrow(function_.setup));
     python::Task task;
     task.kind = "foreach_batch";
-    task.header.Set("python_version", function_.python_version).Set("url", host_.url).Set("session", host_.session_id);
+    task.header.Set("python_version", function_.python_version).Set("url", host_.url);
     task.blobs = {function_.command};
     task.limits = function_.limits;
     task.limits.task_ms = kStartMs;  // the limit of a task is one of each batch
