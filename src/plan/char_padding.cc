@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/bytes.h"
+#include "plan/call_function.h"
 #include "plan/function_builder.h"
 
 namespace fleuve::plan {
@@ -39,22 +40,12 @@ bool HoldsChar(const DataType& type) {
   }
 }
 
-Result<ExprPtr> Build(const char* name, std::vector<ExprPtr> arguments, const AnalysisConfig& config) {
-  FunctionCall call;
-  call.name = name;
-  call.arguments = std::move(arguments);
-  call.argument_names.resize(call.arguments.size());
-  call.config = &config;
-  call.lambda_arity = [](std::size_t) { return std::size_t{0}; };
-  return BuildFunction(call);
-}
-
 Result<ExprPtr> PadTo(const ExprPtr& value, int length, const AnalysisConfig& config) {
   FLEUVE_ASSIGN(ExprPtr padded,
-                Build("rpad",
-                      {value, MakeLiteral(types::Value(static_cast<std::int64_t>(length)), DataType::Int()),
-                       MakeLiteral(types::Value(" "), DataType::String())},
-                      config));
+                CallFunction("rpad",
+                             {value, MakeLiteral(types::Value(static_cast<std::int64_t>(length)), DataType::Int()),
+                              MakeLiteral(types::Value(" "), DataType::String())},
+                             config));
   return WithDisplay(padded, value->display);
 }
 
@@ -76,7 +67,7 @@ Result<ExprPtr> Pad(const ExprPtr& value, const DataType& declared, const Analys
     FLEUVE_ASSIGN(ExprPtr part, Pad(MakeGetField(value, static_cast<int>(i)), declared.fields()[i].type, config));
     parts.push_back(std::move(part));
   }
-  FLEUVE_ASSIGN(ExprPtr made, Build("named_struct", std::move(parts), config));
+  FLEUVE_ASSIGN(ExprPtr made, CallFunction("named_struct", std::move(parts), config));
   const ExprPtr is_null = MakeCall("isnull", {value}, DataType::Boolean(), false);
   return WithDisplay(MakeCase({is_null, MakeNull(made->type), made}, true, made->type), value->display);
 }
