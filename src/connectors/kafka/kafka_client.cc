@@ -206,17 +206,17 @@ Result<PartitionOffsets> Consumer::EndsOf(const std::vector<TopicPartition>& par
   return QueryTimes(times);
 }
 
-Result<PartitionOffsets> Consumer::AtTimes(const PartitionOffsets& times) {
-  FLEUVE_ASSIGN(PartitionOffsets found, QueryTimes(times));
-  for (auto& [partition, offset] : found) {
-    offset = offset < 0 ? -1 : offset;
-  }
-  return found;
-}
-
 Result<PartitionOffsets> Consumer::Resolve(const OffsetLimit& limit, const std::vector<TopicPartition>& partitions,
                                            bool is_start) {
   PartitionOffsets wanted;
+  PartitionOffsets known;
+  for (const TopicPartition& partition : partitions) {
+    known[partition] = 0;
+  }
+  const auto names_them_all = [&] {
+    return wanted.size() == known.size() &&
+           std::all_of(wanted.begin(), wanted.end(), [&](const auto& one) { return known.contains(one.first); });
+  };
   switch (limit.kind) {
     case OffsetLimit::Kind::kEarliest:
       return EndsOf(partitions, kEarliest);
@@ -224,15 +224,7 @@ Result<PartitionOffsets> Consumer::Resolve(const OffsetLimit& limit, const std::
       return EndsOf(partitions, kLatest);
     case OffsetLimit::Kind::kSpecific: {
       wanted = limit.offsets;
-      PartitionOffsets known;
-      PartitionOffsets ends;
-      for (const TopicPartition& partition : partitions) {
-        known[partition] = 0;
-      }
-      const bool same =
-          wanted.size() == known.size() &&
-          std::all_of(wanted.begin(), wanted.end(), [&](const auto& one) { return known.contains(one.first); });
-      if (!same) {
+      if (!names_them_all()) {
         return Error(ErrorKind::kInvalidArgument, "KAFKA_START_OFFSET_DOES_NOT_MATCH_ASSIGNED",
                      "Partitions specified for Kafka start offsets don't match what are assigned. Maybe topic "
                      "partitions are created or deleted while the query is running. Specified: " +
@@ -240,6 +232,7 @@ Result<PartitionOffsets> Consumer::Resolve(const OffsetLimit& limit, const std::
             .With("specifiedPartitions", NamesOf(wanted))
             .With("assignedPartitions", NamesOf(known));
       }
+      PartitionOffsets ends;
       for (const auto& [partition, offset] : wanted) {
         if (offset < 0) {
           ends[partition] = offset;
@@ -258,14 +251,7 @@ Result<PartitionOffsets> Consumer::Resolve(const OffsetLimit& limit, const std::
       break;
     case OffsetLimit::Kind::kTimestamps: {
       wanted = limit.timestamps;
-      PartitionOffsets known;
-      for (const TopicPartition& partition : partitions) {
-        known[partition] = 0;
-      }
-      const bool same =
-          std::all_of(wanted.begin(), wanted.end(), [&](const auto& one) { return known.contains(one.first); }) &&
-          wanted.size() == known.size();
-      if (!same) {
+      if (!names_them_all()) {
         return Error(ErrorKind::kInvalidArgument, "KAFKA_TIMESTAMP_OFFSET_DOES_NOT_MATCH_ASSIGNED",
                      "Partitions specified for Kafka timestamp-based " + std::string(is_start ? "starting" : "ending") +
                          " offset don't match what are assigned. Maybe topic partitions are created or deleted while "
@@ -279,7 +265,7 @@ Result<PartitionOffsets> Consumer::Resolve(const OffsetLimit& limit, const std::
     }
   }
   const PartitionOffsets times = wanted;
-  FLEUVE_ASSIGN(PartitionOffsets found, AtTimes(times));
+  FLEUVE_ASSIGN(PartitionOffsets found, QueryTimes(times));
   std::vector<TopicPartition> unmatched;
   for (const auto& [partition, offset] : found) {
     if (offset < 0) {

@@ -17,7 +17,6 @@ const std::map<std::string, std::string>& Renamed() {
       {"receive.buffer.bytes", "socket.receive.buffer.bytes"},
       {"send.buffer.bytes", "socket.send.buffer.bytes"},
       {"max.request.size", "message.max.bytes"},
-      {"ssl.cipher.suites", "ssl.cipher.suites"},
       {"ssl.keystore.certificate.chain", "ssl.certificate.pem"},
       {"ssl.keystore.key", "ssl.key.pem"},
       {"ssl.truststore.certificates", "ssl.ca.pem"},

@@ -164,8 +164,6 @@ class Consumer {
   Result<std::vector<TopicPartition>> Partitions();
   /// The end (`kLatest`) or the beginning (`kEarliest`) of each partition.
   Result<PartitionOffsets> EndsOf(const std::vector<TopicPartition>& partitions, std::int64_t which);
-  /// The first offset at or after a time (milliseconds) of each partition; -1 where there is none.
-  Result<PartitionOffsets> AtTimes(const PartitionOffsets& times);
   /// The offsets that a limit means for these partitions.
   Result<PartitionOffsets> Resolve(const OffsetLimit& limit, const std::vector<TopicPartition>& partitions,
                                    bool is_start);
@@ -182,12 +180,13 @@ class Consumer {
 
  private:
   Consumer(SourceOptions options, CancellationTokenPtr token, KafkaPtr client, KafkaPtr query);
+  /// The first offset at or after a time (milliseconds, or `kLatest`, `kEarliest`) of each partition; negative where
+  /// there is none.
   Result<PartitionOffsets> QueryTimes(const PartitionOffsets& times);
   Result<std::vector<TopicPartition>> AllPartitions(const std::string* topic);
   Result<void> Assign(const PartitionOffsets& offsets);
   /// Moves what has come in from the client's queue into `held_`.
   Result<int> Pump(int timeout_ms);
-  std::int64_t api_timeout_ms() const { return api_timeout_ms_; }
 
   struct MessageDeleter {
     void operator()(rd_kafka_message_t* message) const { rd_kafka_message_destroy(message); }

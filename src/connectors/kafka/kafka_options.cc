@@ -48,7 +48,7 @@ Result<bool> BooleanOption(const plan::Options& options, const char* name, bool 
   return lower == "true";
 }
 
-/// `15m`, `500ms`, `2 hours`, a bare number of milliseconds.
+/// `15m`, `500 ms`, `2h`, a bare number of milliseconds.
 Result<std::int64_t> Duration(const std::string& text) {
   const std::string lower = AsciiLower(TrimAscii(text));
   const std::size_t digits = lower.find_first_not_of("0123456789");

@@ -63,9 +63,8 @@ bool IsBytes(const DataType& type) { return type.IsString() || type.Is(TypeKind:
 
 }  // namespace
 
-/// What the broker said of the rows so far.
+/// The first refusal of the broker so far.
 struct Producer::Outcome {
-  std::int64_t delivered = 0;
   rd_kafka_resp_err_t failure = RD_KAFKA_RESP_ERR_NO_ERROR;
 };
 
@@ -77,9 +76,7 @@ Result<std::unique_ptr<Producer>> Producer::Open(const plan::Options& options) {
   rd_kafka_conf_set_opaque(conf.get(), producer->outcome_.get());
   rd_kafka_conf_set_dr_msg_cb(conf.get(), [](rd_kafka_t*, const rd_kafka_message_t* message, void* opaque) {
     auto* outcome = static_cast<Outcome*>(opaque);
-    if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
-      ++outcome->delivered;
-    } else if (outcome->failure == RD_KAFKA_RESP_ERR_NO_ERROR) {
+    if (outcome->failure == RD_KAFKA_RESP_ERR_NO_ERROR) {
       outcome->failure = message->err;
     }
   });

@@ -99,7 +99,7 @@ class KafkaSource final : public Source {
     if (available_now_ && target_) {
       latest_ = *target_;
     } else {
-      FLEUVE_ASSIGN(latest_, Newest(from));
+      FLEUVE_ASSIGN(latest_, Newest());
       if (available_now_) {
         target_ = latest_;
       }
@@ -218,11 +218,9 @@ class KafkaSource final : public Source {
     return Error(result.error().kind(), "", result.error().message()).Family(result.error().family());
   }
 
-  Result<PartitionOffsets> Newest(const PartitionOffsets& from) {
+  Result<PartitionOffsets> Newest() {
     FLEUVE_ASSIGN(const auto partitions, consumer_->Partitions());
-    FLEUVE_ASSIGN(PartitionOffsets newest, consumer_->EndsOf(partitions, kLatest));
-    (void)from;
-    return newest;
+    return consumer_->EndsOf(partitions, kLatest);
   }
 
   /// Where partitions begin that `until` has and `from` has not.
