@@ -152,6 +152,27 @@ def test_rescued_columns_of_parquet_files(spark, folder):
     ])
 
 
+def test_rescued_files_have_the_columns_of_their_folders(spark, folder):
+    """The folders appear after the stream has begun: `day` moves from the files to their names."""
+    os.makedirs(folder + "/p")
+    reader = (spark.readStream.format("cloudFiles").option("cloudFiles.format", "parquet").schema("id BIGINT, day INT")
+              .option("rescuedDataColumn", "_rescued_data").load(folder + "/p"))
+    query = reader.writeStream.format("delta").option("checkpointLocation", folder + "/cp").start(folder + "/out")
+    query.processAllAvailable()
+    os.makedirs(folder + "/w/day=5")
+    os.makedirs(folder + "/w/day=6")
+    pyarrow.parquet.write_table(pyarrow.table({"id": [1]}), folder + "/w/day=5/1.parquet")
+    pyarrow.parquet.write_table(pyarrow.table({"id": ["x"], "more": [7]}), folder + "/w/day=6/2.parquet")
+    pyarrow.parquet.write_table(pyarrow.table({"id": [3], "day": ["six"]}), folder + "/w/day=6/3.parquet")
+    for day in ("/day=5", "/day=6"):
+        os.rename(folder + "/w" + day, folder + "/p" + day)
+    query.processAllAvailable()
+    query.stop()
+    rescued = '{"id":"x","more":7,"_file_path":"file:%s/p/day=6/2.parquet"}' % folder
+    assert sorted(str(tuple(row)) for row in spark.read.format("delta").load(folder + "/out").collect()) == sorted(
+        map(str, [(1, 5, None), (None, 6, rescued), (3, 6, None)]))
+
+
 def test_types_widen_where_asked_to(spark, folder):
     os.makedirs(folder + "/p")
     pyarrow.parquet.write_table(pyarrow.table({"id": pyarrow.array([1], pyarrow.int32())}), folder + "/p/1.parquet")

@@ -721,6 +721,14 @@ Result<BatchInput> CloudRelation::Input(const std::vector<ListedFile>& files) co
     FLEUVE_ASSIGN(kept, CheckParquet(files, &rescued));
   }
   if (!kept.empty()) {
+    if (cloud_.widens_types && (cloud_.format == FileFormat::kJson || cloud_.format == FileFormat::kCsv)) {
+      // Types are compared before anything is read: a value that does not fit is no unknown field to the readers.
+      FLEUVE_ASSIGN(const types::Schema found, Infer(kept));
+      FLEUVE_ASSIGN(const auto error, Evolve(found, storage::ToFileUri(kept.back().path)));
+      if (error) {
+        return *error;
+      }
+    }
     FLEUVE_ASSIGN(input.scan, ScanOf(kept));
   }
   // Files of one shape are read together.
@@ -745,20 +753,12 @@ Result<std::shared_ptr<const plan::FileScan>> CloudRelation::Scan(const std::vec
   return ScanOf(kept);
 }
 
-Result<std::shared_ptr<const plan::FileScan>> CloudRelation::ScanOf(const std::vector<ListedFile>& kept) const {
-  if (cloud_.widens_types && (cloud_.format == FileFormat::kJson || cloud_.format == FileFormat::kCsv)) {
-    // Types are compared before anything is read: a value that does not fit is no unknown field to the readers.
-    FLEUVE_ASSIGN(const types::Schema found, Infer(kept));
-    FLEUVE_ASSIGN(const auto error, Evolve(found, storage::ToFileUri(kept.back().path)));
-    if (error) {
-      return *error;
-    }
-  }
-  files::SplitSchema schema{data_, partition_, all_};
-  std::vector<std::vector<std::optional<std::string>>> values;
+CloudRelation::PartitionedFiles CloudRelation::PartitionsOf(const std::vector<ListedFile>& files) const {
+  PartitionedFiles split{{data_, partition_, all_}, {}};
+  files::SplitSchema& schema = split.schema;
   if (!cloud_.partition_columns || !cloud_.partition_columns->empty()) {
     // Columns of the user's schema may have appeared in folder names after the stream was defined.
-    for (const ListedFile& file : kept) {
+    for (const ListedFile& file : files) {
       const auto levels = files::PartitionLevels(base_, file.path);
       const auto is_level = [&](const std::string& name) {
         return std::any_of(levels.begin(), levels.end(),
@@ -780,16 +780,22 @@ Result<std::shared_ptr<const plan::FileScan>> CloudRelation::ScanOf(const std::v
       schema.partition = DataType::Struct(std::move(partition));
     }
   }
-  for (const ListedFile& file : kept) {
+  for (const ListedFile& file : files) {
     std::vector<std::optional<std::string>> row(schema.partition.fields().size());
     for (auto& [name, value] : files::PartitionLevels(base_, file.path)) {
       if (const auto at = types::FieldIndex(schema.partition, name)) {
         row[*at] = std::move(value);
       }
     }
-    values.push_back(std::move(row));
+    split.values.push_back(std::move(row));
   }
-  FLEUVE_ASSIGN(auto scan, files::MakeScan(cloud_.format, schema, reader_, config_.session_zone, kept, values));
+  return split;
+}
+
+Result<std::shared_ptr<const plan::FileScan>> CloudRelation::ScanOf(const std::vector<ListedFile>& kept) const {
+  const PartitionedFiles split = PartitionsOf(kept);
+  FLEUVE_ASSIGN(auto scan,
+                files::MakeScan(cloud_.format, split.schema, reader_, config_.session_zone, kept, split.values));
   scan->constants_schema = constants_;
   for (plan::ScanFile& file : scan->files) {
     file.constants.assign(constants_.fields().size(), types::Value());

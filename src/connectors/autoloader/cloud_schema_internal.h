@@ -80,10 +80,17 @@ class CloudRelation final : public plan::StreamRelation {
     /// As the file has them.
     std::vector<types::StructField> columns;
   };
+  /// How files are read: which columns stand in them, which in their folders' names.
+  struct PartitionedFiles {
+    files::SplitSchema schema;
+    /// Per file, one text per partition column.
+    std::vector<std::vector<std::optional<std::string>>> values;
+  };
+  PartitionedFiles PartitionsOf(const std::vector<files::ListedFile>& files) const;
   Result<std::shared_ptr<const plan::FileScan>> ScanOf(const std::vector<files::ListedFile>& kept) const;
   /// Reads the files of one shape; the columns go as JSON into the rescued column.
   Result<plan::PlanPtr> RescuePlan(const std::vector<files::ListedFile>& files,
-                                   const std::vector<types::StructField>& columns) const;
+                                   const std::vector<types::StructField>& found) const;
   Result<plan::ExprPtr> RescuedPart(const plan::ExprPtr& value, const types::StructField& column) const;
   Result<plan::ExprPtr> KnownPart(const plan::ExprPtr& value, const types::DataType& type) const;
   friend class EvolutionHandler;

@@ -5,7 +5,7 @@
 
 #include "base/bytes.h"
 #include "connectors/autoloader/cloud_schema_internal.h"
-#include "plan/function_builder.h"
+#include "plan/call_function.h"
 
 namespace fleuve::connectors::autoloader {
 
@@ -20,16 +20,6 @@ using types::Value;
 
 /// Constant column of the scan: the file's address.
 constexpr const char* kPathColumn = "__fleuve_file_path";
-
-Result<ExprPtr> Call(const char* name, std::vector<ExprPtr> arguments, const plan::AnalysisConfig& config) {
-  plan::FunctionCall call;
-  call.name = name;
-  call.arguments = std::move(arguments);
-  call.argument_names.resize(call.arguments.size());
-  call.config = &config;
-  call.lambda_arity = [](std::size_t) { return std::size_t{0}; };
-  return plan::BuildFunction(call);
-}
 
 /// The type that holds both, where Auto Loader widens `from` to it.
 std::optional<DataType> Wider(const DataType& from, const DataType& to, bool dates) {
@@ -115,7 +105,13 @@ std::optional<types::Schema> WidenFields(const types::Schema& current, const typ
 }
 
 Result<plan::PlanPtr> CloudRelation::RescuePlan(const std::vector<ListedFile>& files,
-                                                const std::vector<StructField>& columns) const {
+                                                const std::vector<StructField>& found) const {
+  const PartitionedFiles split = PartitionsOf(files);
+  // A column that has moved to the folders' names is read from there, whatever the files have.
+  std::vector<StructField> columns = found;
+  std::erase_if(columns, [&](const StructField& column) {
+    return types::FieldIndex(split.schema.partition, column.name).has_value();
+  });
   const auto rescues = [&](const std::string& name) {
     return std::find_if(columns.begin(), columns.end(),
                         [&](const StructField& column) { return EqualsIgnoreAsciiCase(column.name, name); });
@@ -123,7 +119,7 @@ Result<plan::PlanPtr> CloudRelation::RescuePlan(const std::vector<ListedFile>& f
   // The file's own types for what is rescued, the stream's for the rest. A column with fields that the schema lacks is
   // read as the file has it; its known fields are picked from it.
   std::vector<StructField> data;
-  for (const StructField& field : data_.fields()) {
+  for (const StructField& field : split.schema.data.fields()) {
     const auto own = rescues(field.name);
     data.push_back(own == columns.end() ? field : *own);
   }
@@ -132,18 +128,8 @@ Result<plan::PlanPtr> CloudRelation::RescuePlan(const std::vector<ListedFile>& f
       data.push_back(column);
     }
   }
-  std::vector<std::vector<std::optional<std::string>>> values;
-  for (const ListedFile& file : files) {
-    std::vector<std::optional<std::string>> row(partition_.fields().size());
-    for (auto& [name, value] : files::PartitionLevels(base_, file.path)) {
-      if (const auto at = types::FieldIndex(partition_, name)) {
-        row[*at] = std::move(value);
-      }
-    }
-    values.push_back(std::move(row));
-  }
-  const files::SplitSchema split{DataType::Struct(data), partition_, DataType::Struct(data)};
-  FLEUVE_ASSIGN(auto scan, files::MakeScan(cloud_.format, split, reader_, config_.session_zone, files, values));
+  const files::SplitSchema own{DataType::Struct(data), split.schema.partition, DataType::Struct(data)};
+  FLEUVE_ASSIGN(auto scan, files::MakeScan(cloud_.format, own, reader_, config_.session_zone, files, split.values));
   scan->constants_schema = DataType::Struct({{kPathColumn, DataType::String(), true, {}}});
   for (plan::ScanFile& file : scan->files) {
     file.constants = {Value(file.uri)};
@@ -187,9 +173,12 @@ Result<plan::PlanPtr> CloudRelation::RescuePlan(const std::vector<ListedFile>& f
     members.push_back(plan::MakeLiteral(Value("_file_path"), DataType::String()));
     members.push_back(read(kPathColumn));
   }
-  FLEUVE_ASSIGN(const ExprPtr object, Call("named_struct", std::move(members), config_));
-  FLEUVE_ASSIGN(ExprPtr json, Call("to_json", {object}, config_));
-  json = plan::MakeCase({any, json}, false, DataType::String());
+  ExprPtr json = plan::MakeNull(DataType::String());
+  if (any) {
+    FLEUVE_ASSIGN(const ExprPtr object, plan::CallFunction("named_struct", std::move(members), config_));
+    FLEUVE_ASSIGN(const ExprPtr text, plan::CallFunction("to_json", {object}, config_));
+    json = plan::MakeCase({any, text}, false, DataType::String());
+  }
   std::vector<ExprPtr> exprs;
   std::vector<plan::Attribute> output;
   for (const StructField& field : all_.fields()) {
@@ -241,7 +230,7 @@ Result<ExprPtr> CloudRelation::RescuedPart(const ExprPtr& value, const StructFie
   if (members.empty()) {
     return value;
   }
-  FLEUVE_ASSIGN(const ExprPtr object, Call("named_struct", std::move(members), config_));
+  FLEUVE_ASSIGN(const ExprPtr object, plan::CallFunction("named_struct", std::move(members), config_));
   return plan::MakeCase({any, object}, false, object->type);
 }
 
@@ -263,7 +252,7 @@ Result<ExprPtr> CloudRelation::KnownPart(const ExprPtr& value, const DataType& t
     members.push_back(plan::MakeLiteral(Value(field.name), DataType::String()));
     members.push_back(std::move(member));
   }
-  FLEUVE_ASSIGN(const ExprPtr object, Call("named_struct", std::move(members), config_));
+  FLEUVE_ASSIGN(const ExprPtr object, plan::CallFunction("named_struct", std::move(members), config_));
   return plan::MakeCase({plan::MakeCall("isnotnull", {value}, DataType::Boolean(), false), object}, false, type);
 }
 
