@@ -9,21 +9,13 @@
 #include "engine/parquet_files.h"
 #include "storage/object_store.h"
 #include "tables/commands.h"
+#include "types/data_type.h"
 
 namespace fleuve::cli {
 
 namespace {
 
-std::string Quoted(const std::string& path) {
-  std::string out = "delta.`";
-  for (const char c : path) {
-    out += c;
-    if (c == '`') {
-      out += c;
-    }
-  }
-  return out + "`";
-}
+std::string TableAt(const std::string& path) { return "delta." + types::QuoteIdentifier(path); }
 
 bool IsNumber(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789.") == std::string::npos;
@@ -33,7 +25,7 @@ bool IsNumber(const std::string& text) {
 
 Result<std::string> TableSql(const TableCommand& command) {
   FLEUVE_ASSIGN(const storage::Location location, storage::Resolve(command.path));
-  const std::string table = Quoted(location.path);
+  const std::string table = TableAt(location.path);
   if (command.action == "history") {
     return "DESCRIBE HISTORY " + table;
   }
@@ -75,7 +67,7 @@ Result<int> RunFileCheck(const TableCommand& command) {
   context.config.conf = [](const std::string&) { return std::optional<std::string>(); };
   tables::TableRef table;
   FLEUVE_ASSIGN(table.location, storage::Resolve(command.path));
-  table.name = Quoted(table.location.path);
+  table.name = TableAt(table.location.path);
   if (command.action == "repair") {
     FLEUVE_ASSIGN(const tables::RowsResult gone, tables::RepairTable(context, table, command.dry_run));
     for (const auto& row : gone.rows) {

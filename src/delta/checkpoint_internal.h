@@ -27,6 +27,7 @@ Result<std::shared_ptr<SnapshotState>> LoadCheckpoint(const storage::Location& t
                                                       const CheckpointFiles& files);
 
 /// Writes a checkpoint of `snapshot` and then `_last_checkpoint`, both durable.
-Result<void> WriteCheckpoint(const Snapshot& snapshot, const LogContext& context);
+/// \param part_rows  file actions in one part; 0 = one part whatever the size.
+Result<void> WriteCheckpoint(const Snapshot& snapshot, const LogContext& context, std::int64_t part_rows);
 
 }  // namespace fleuve::delta

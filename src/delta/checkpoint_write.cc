@@ -392,7 +392,7 @@ Result<std::int64_t> PutParquet(const Snapshot& snapshot, const LogContext& cont
 
 }  // namespace
 
-Result<void> WriteCheckpoint(const Snapshot& snapshot, const LogContext& context) {
+Result<void> WriteCheckpoint(const Snapshot& snapshot, const LogContext& context, std::int64_t part_rows) {
   if (!context.parquet_writer || !snapshot.location().store->is_local()) {
     return {};
   }
@@ -415,8 +415,8 @@ Result<void> WriteCheckpoint(const Snapshot& snapshot, const LogContext& context
   const std::int64_t adds = snapshot.file_count();
 
   const std::size_t file_actions = static_cast<std::size_t>(adds) + tombstones.size();
-  const auto part_rows = static_cast<std::size_t>(std::max<std::int64_t>(0, context.checkpoint_part_rows->load()));
-  const std::size_t parts = part_rows == 0 ? 1 : std::max<std::size_t>(1, (file_actions + part_rows - 1) / part_rows);
+  const auto most = static_cast<std::size_t>(std::max<std::int64_t>(0, part_rows));
+  const std::size_t parts = most == 0 ? 1 : std::max<std::size_t>(1, (file_actions + most - 1) / most);
 
   if (!v2) {
     std::size_t at = 0;

@@ -306,7 +306,7 @@ class Log final : public DeltaLog {
   }
 
   void Committed(std::int64_t version, std::int64_t timestamp_ms, const std::string& etag,
-                 const std::vector<Action>& actions) override {
+                 const std::vector<Action>& actions, std::int64_t checkpoint_part_rows) override {
     {
       const std::lock_guard refresh(refresh_mutex_);
       const SnapshotPtr known = Cached();
@@ -329,7 +329,7 @@ class Log final : public DeltaLog {
     for (const auto& listener : listeners) {
       listener(version);
     }
-    MaybeCheckpoint(version);
+    MaybeCheckpoint(version, checkpoint_part_rows);
   }
 
   std::int64_t AddCommitListener(std::function<void(std::int64_t)> listener) override {
@@ -343,9 +343,9 @@ class Log final : public DeltaLog {
     listeners_.erase(key);
   }
 
-  Result<void> Checkpoint() override {
+  Result<void> Checkpoint(std::int64_t part_rows) override {
     FLEUVE_ASSIGN(const SnapshotPtr snapshot, Latest());
-    FLEUVE_TRY(WriteCheckpoint(*snapshot, context_));
+    FLEUVE_TRY(WriteCheckpoint(*snapshot, context_, part_rows));
     return CleanUpLog(*snapshot, context_);
   }
 
@@ -624,7 +624,7 @@ class Log final : public DeltaLog {
         .With("latest", std::to_string(last));
   }
 
-  void MaybeCheckpoint(std::int64_t version) {
+  void MaybeCheckpoint(std::int64_t version, std::int64_t part_rows) {
     const SnapshotPtr snapshot = Cached();
     if (snapshot == nullptr || snapshot->version() < version || version == 0 || !context_.parquet_writer) {
       return;
@@ -645,8 +645,8 @@ class Log final : public DeltaLog {
       checkpoint_is_large_ = snapshot->file_count() > kLargeTable;
     }
     // The snapshot of exactly this version where it is still known; a later one serves as well.
-    background_->Submit([self = shared_from_this(), this, snapshot] {
-      auto done = WriteCheckpoint(*snapshot, context_);
+    background_->Submit([self = shared_from_this(), this, snapshot, part_rows] {
+      auto done = WriteCheckpoint(*snapshot, context_, part_rows);
       if (done.ok()) {
         done = CleanUpLog(*snapshot, context_);
       }

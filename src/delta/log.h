@@ -3,7 +3,6 @@
 /// \file
 /// One table's log: opening, the latest snapshot kept up to date commit by commit, older versions, single commits.
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -35,8 +34,6 @@ struct LogContext {
   std::shared_ptr<ParquetWriter> parquet_writer;  ///< null: no checkpoints are written
   Clock* clock = Clock::System();
   Durability durability = Durability::kStrict;
-  /// File actions in one part of a checkpoint; 0 = one part whatever the size. May change while logs are in use.
-  std::shared_ptr<std::atomic<std::int64_t>> checkpoint_part_rows = std::make_shared<std::atomic<std::int64_t>>(0);
 };
 
 /// One commit.
@@ -86,18 +83,21 @@ class DeltaLog : public std::enable_shared_from_this<DeltaLog> {
                                             bool can_return_earliest = false) = 0;
 
   /// Called after our own commit of `version` with its actions, so that `Latest` need not read them back.
+  /// \param checkpoint_part_rows  as in `Operation`, for a checkpoint that is due after this commit.
   virtual void Committed(std::int64_t version, std::int64_t timestamp_ms, const std::string& etag,
-                         const std::vector<Action>& actions) = 0;
+                         const std::vector<Action>& actions, std::int64_t checkpoint_part_rows) = 0;
   /// Called in the committing thread after each commit made through this process. Returns a key.
   virtual std::int64_t AddCommitListener(std::function<void(std::int64_t version)> listener) = 0;
   virtual void RemoveCommitListener(std::int64_t key) = 0;
 
   /// Writes a checkpoint of the newest snapshot now (classic or v2 as `delta.checkpointPolicy` says).
-  virtual Result<void> Checkpoint() = 0;
+  /// \param part_rows  file actions in one part; 0 = one part whatever the size.
+  virtual Result<void> Checkpoint(std::int64_t part_rows) = 0;
   /// Reads the whole log: every commit, and every checkpoint against what the commits before it give. One text per
   /// thing that is wrong.
   virtual Result<std::vector<std::string>> Check() = 0;
-  /// Waits for a checkpoint that runs in the background; for tests and orderly ends.
+  /// Waits for a checkpoint that runs in the background, unless the table is so large (more than 20,000 files) that it
+  /// takes seconds. For tests and orderly ends; the registry's end waits for every checkpoint.
   virtual void WaitForBackground() = 0;
 };
 

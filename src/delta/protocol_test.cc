@@ -315,6 +315,9 @@ TEST_F(TableTest, ConflictsHaveTheirNames) {
   EXPECT_EQ(racing({Gone("f")}, nothing, {Gone("f")}), "DELTA_CONCURRENT_DELETE_DELETE");
   EXPECT_EQ(racing({Gone("g")}, [&](Transaction& t) { t.ReadFiles({File("g")}, {}, {}); }, {}),
             "DELTA_CONCURRENT_DELETE_READ");
+  EXPECT_EQ(racing({File("m")}, [&](Transaction& t) { t.ReadFiles({File("h")}, {}, {}); }, {Gone("h")}),
+            "DELTA_CONCURRENT_APPEND")
+      << "without filters every row was read";
   EXPECT_EQ(racing({SetTransaction{"q", 1, 1}}, [](Transaction& t) { t.ReadApp("q"); }, {SetTransaction{"q", 1, 1}}),
             "DELTA_CONCURRENT_TRANSACTION");
   Metadata changed = SimpleMetadata();

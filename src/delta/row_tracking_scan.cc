@@ -17,6 +17,18 @@ void AddRowIdColumns(const MaterializedRowIds& names, plan::FileScan* scan) {
   if (scan->physical_schema) {
     scan->physical_schema = with(*scan->physical_schema);
   }
+  std::vector<types::StructField> constants = scan->constants_schema.fields();
+  for (const char* name : {"__base_row_id", "__base_version"}) {
+    constants.push_back({name, DataType::Long(), true, Json()});
+  }
+  scan->constants_schema = DataType::Struct(std::move(constants));
+  scan->with_row_index = true;
+}
+
+void AppendRowIdConstants(const AddFile& add, plan::ScanFile* file) {
+  file->constants.push_back(add.base_row_id ? types::Value(*add.base_row_id) : types::Value());
+  file->constants.push_back(add.default_row_commit_version ? types::Value(*add.default_row_commit_version)
+                                                           : types::Value());
 }
 
 RowIdValues RowIdValuesOf(const ExprPtr& kept_id, const ExprPtr& kept_version, const ExprPtr& base_row_id,

@@ -9,8 +9,12 @@
 
 namespace fleuve::delta {
 
-/// Puts the two hidden columns behind the scan's data columns.
+/// Makes the scan read what row ids are made of: two hidden columns behind its data columns, two constants of each file
+/// (`AppendRowIdConstants`) behind its constants, and the rows' positions.
 void AddRowIdColumns(const MaterializedRowIds& names, plan::FileScan* scan);
+
+/// The file's first row id and its commit version, behind the constants that it has.
+void AppendRowIdConstants(const AddFile& add, plan::ScanFile* file);
 
 struct RowIdValues {
   plan::ExprPtr row_id;

@@ -426,16 +426,12 @@ Result<std::shared_ptr<const plan::FileScan>> DeltaTable::Plan(const std::vector
   FLEUVE_ASSIGN(const std::vector<AddFile> files, snapshot_->Files(filters, columns));
   if (row_ids) {
     AddRowIdColumns(*MaterializedRowIdsOf(snapshot_->metadata()), &scan);
-    scan.constants_schema = DataType::Struct(
-        {{"__base_row_id", DataType::Long(), true, Json()}, {"__base_version", DataType::Long(), true, Json()}});
-    scan.with_row_index = true;
   }
   scan.files.reserve(files.size());
   for (const AddFile& file : files) {
     FLEUVE_ASSIGN(plan::ScanFile scan_file, MakeScanFile(scan, snapshot_->metadata(), file, snapshot_->location()));
     if (row_ids) {
-      scan_file.constants = {file.base_row_id ? Value(*file.base_row_id) : Value(),
-                             file.default_row_commit_version ? Value(*file.default_row_commit_version) : Value()};
+      AppendRowIdConstants(file, &scan_file);
     }
     scan.files.push_back(std::move(scan_file));
   }

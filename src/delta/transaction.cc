@@ -231,8 +231,13 @@ Result<void> Transaction::CheckConflict(const fleuve::delta::Commit& winner) {
   }
   const bool reads = read_whole_table_ || !read_sets_.empty();
   if (reads && writes_data) {
+    bool reads_all = read_whole_table_;
     std::vector<FileFilter> filters;
     for (const ReadSet& set : read_sets_) {
+      if (set.filters.empty()) {
+        reads_all = true;
+        continue;
+      }
       FLEUVE_ASSIGN(FileFilter filter,
                     FileFilter::Make(snapshot_->metadata(), snapshot_->schema(), set.filters, set.columns));
       filters.push_back(std::move(filter));
@@ -242,7 +247,7 @@ Result<void> Transaction::CheckConflict(const fleuve::delta::Commit& winner) {
       if (add == nullptr || !add->data_change) {
         continue;
       }
-      const bool matches = read_whole_table_ || std::any_of(filters.begin(), filters.end(), [&](const FileFilter& f) {
+      const bool matches = reads_all || std::any_of(filters.begin(), filters.end(), [&](const FileFilter& f) {
                              return f.PartitionMayMatch(add->partition_values);
                            });
       if (matches) {
@@ -369,7 +374,8 @@ Result<CommitResult> Transaction::Finish(std::int64_t version, bool sync) {
   result.version = version;
   if (const auto head = store.Head(path); head.ok()) {
     const CommitInfo* info = InfoOf(lines_);
-    log_->Committed(version, info->in_commit_timestamp.value_or(head->modified_ms), head->etag, lines_);
+    log_->Committed(version, info->in_commit_timestamp.value_or(head->modified_ms), head->etag, lines_,
+                    operation_.checkpoint_part_rows);
   }
   if (SnapshotPtr cached = log_->Cached(); cached != nullptr && cached->version() == version) {
     result.snapshot = std::move(cached);

@@ -31,6 +31,8 @@ struct Operation {
   Json fleuve{};
   /// Overrides what is computed (all file actions add, nothing was read).
   std::optional<bool> is_blind_append{};
+  /// File actions in one part of a checkpoint that follows the commit; 0 = one part whatever the size.
+  std::int64_t checkpoint_part_rows = 0;
 };
 
 /// A commit written under a hidden name. Owned by the transaction that made it.
@@ -63,7 +65,7 @@ class Transaction {
   /// The result depends on every row of the table.
   void ReadWholeTable() { read_whole_table_ = true; }
   /// The result depends on these files (a removed one is a conflict) and on every row that matches the partition
-  /// filters. \param columns  one attribute per field of the snapshot's schema.
+  /// filters (none: every row). \param columns  one attribute per field of the snapshot's schema, for the filters.
   void ReadFiles(const std::vector<AddFile>& files, std::vector<plan::ExprPtr> filters,
                  std::vector<plan::Attribute> columns);
   /// The result depends on the transaction version of this application.

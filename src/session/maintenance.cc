@@ -112,22 +112,16 @@ Result<RowsResult> Executor::MaintenanceStatement(const pb::Command& command, Se
       } else {
         FLEUVE_ASSIGN(const plan::ExprPtr expr,
                       plan::AnalyzeExpression(restore.timestamp(), RowsLeaf(DataType::Struct({}), {}), resolver));
-        auto one = std::make_shared<plan::LogicalPlan>();
-        one->kind = plan::PlanKind::kOneRow;
-        plan::Attribute attribute;
-        attribute.id = plan::NewAttributeId();
-        attribute.name = "timestamp";
-        attribute.type = expr->type;
-        FLEUVE_ASSIGN(const auto rows, CollectRows(plan::MakeProject(one, {expr}, {attribute})));
-        const Value time = rows.at(0).at(0);
+        FLEUVE_ASSIGN(const Value time, ValueOf(expr));
         std::optional<std::int64_t> micros;
-        if (time.is_null()) {
-        } else if (expr->type.IsString()) {
-          micros = types::ParseTimestamp(time.text(), resolver.Config().session_zone);
-        } else if (expr->type.Is(types::TypeKind::kTimestamp)) {
-          micros = time.integer();
-        } else if (expr->type.Is(types::TypeKind::kDate)) {
-          micros = types::ParseTimestamp(types::DateToString(time.integer()), resolver.Config().session_zone);
+        if (!time.is_null()) {
+          if (expr->type.IsString()) {
+            micros = types::ParseTimestamp(time.text(), resolver.Config().session_zone);
+          } else if (expr->type.Is(types::TypeKind::kTimestamp)) {
+            micros = time.integer();
+          } else if (expr->type.Is(types::TypeKind::kDate)) {
+            micros = types::ParseTimestamp(types::DateToString(time.integer()), resolver.Config().session_zone);
+          }
         }
         if (!micros) {
           return Error(ErrorKind::kInvalidArgument, "DELTA_TIMESTAMP_INVALID",

@@ -69,8 +69,6 @@ Result<tables::TableContext> Executor::TablesContext() {
   context.engine = engine.get();
   context.config = state_.AnalysisSettings();
   context.token = token_;
-  const auto part_rows = context.config.conf("spark.databricks.delta.checkpoint.partSize");
-  context.logs->context().checkpoint_part_rows->store(part_rows ? std::strtoll(part_rows->c_str(), nullptr, 10) : 0);
   return context;
 }
 

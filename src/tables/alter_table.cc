@@ -37,10 +37,8 @@ Result<void> Alter(const TableContext& context, const TableRef& table, const std
     transaction.ReadWholeTable();
   }
   FLEUVE_TRY(transaction.UpdateMetadata(std::move(alteration.metadata)));
-  delta::Operation op;
-  op.name = operation;
+  delta::Operation op = NamedOperation(context, operation);
   op.parameters = std::move(alteration.parameters);
-  op.user_metadata = Conf(context.config, "spark.databricks.delta.commitInfo.userMetadata");
   FLEUVE_TRY(transaction.Commit(std::move(alteration.actions), std::move(op)));
   log->WaitForBackground();
   return {};

@@ -10,6 +10,7 @@
 #include "tables/file_statistics_internal.h"
 #include "tables/measure_files_internal.h"
 #include "tables/rewrite_internal.h"
+#include "tables/write_options_internal.h"
 
 namespace fleuve::tables {
 
@@ -232,8 +233,7 @@ Result<RowsResult> RepairTable(const TableContext& context, const TableRef& tabl
   }
   delta::Transaction transaction(log, snapshot);
   transaction.ReadFiles(gone, {}, {});
-  delta::Operation operation;
-  operation.name = "FSCK";
+  delta::Operation operation = NamedOperation(context, "FSCK");
   operation.metrics = {{"numRemovedFiles", std::to_string(gone.size())}};
   FLEUVE_TRY(transaction.Commit(std::move(actions), std::move(operation)));
   log->WaitForBackground();

@@ -85,8 +85,7 @@ Result<RowsResult> CloneTable(const TableContext& context, const TableRef& table
   }
   transaction.UpdateProtocol(source.protocol());
   FLEUVE_TRY(transaction.UpdateMetadata(std::move(metadata)));
-  delta::Operation operation;
-  operation.name = "CLONE";
+  delta::Operation operation = NamedOperation(context, "CLONE");
   Json parameters(Json::Object{});
   parameters.Set("source", Json(spec.source_name));
   parameters.Set("sourceVersion", Json(source.version()));
@@ -96,7 +95,6 @@ Result<RowsResult> CloneTable(const TableContext& context, const TableRef& table
   }
   operation.parameters = std::move(parameters);
   operation.is_blind_append = false;
-  operation.user_metadata = Conf(context.config, "spark.databricks.delta.commitInfo.userMetadata");
   operation.metrics = {{"sourceTableSize", std::to_string(source.size_bytes())},
                        {"sourceNumOfFiles", std::to_string(source.file_count())},
                        {"numRemovedFiles", "0"},

@@ -11,29 +11,8 @@ using types::DataType;
 
 namespace {
 
-DataType WithoutMapping(const DataType& type) {
-  switch (type.kind()) {
-    case types::TypeKind::kArray:
-      return DataType::Array(WithoutMapping(type.element()), type.contains_null());
-    case types::TypeKind::kMap:
-      return DataType::Map(WithoutMapping(type.key()), WithoutMapping(type.value()), type.contains_null());
-    case types::TypeKind::kStruct: {
-      std::vector<types::StructField> fields = type.fields();
-      for (types::StructField& field : fields) {
-        field.type = WithoutMapping(field.type);
-        Json::Object kept;
-        for (const auto& [key, value] : field.metadata.fields()) {
-          if (!key.starts_with("delta.columnMapping.") && !key.starts_with("parquet.field.")) {
-            kept.emplace_back(key, value);
-          }
-        }
-        field.metadata = Json(std::move(kept));
-      }
-      return DataType::Struct(std::move(fields));
-    }
-    default:
-      return type;
-  }
+bool IsOfMapping(std::string_view key) {
+  return key.starts_with("delta.columnMapping.") || key.starts_with("parquet.field.");
 }
 
 }  // namespace
@@ -43,7 +22,7 @@ Result<void> RemoveColumnMapping(const TableContext& context, const TableRef& ta
   const delta::DeltaLogPtr log = context.logs->Open(table.location);
   FLEUVE_ASSIGN(const delta::SnapshotPtr snapshot, log->Latest());
   delta::Metadata metadata = snapshot->metadata();
-  const types::Schema schema = WithoutMapping(snapshot->schema());
+  const types::Schema schema = WithoutFieldMetadata(snapshot->schema(), IsOfMapping);
   if (const auto named = CheckColumnNames(schema, false); !named.ok()) {
     return Error(ErrorKind::kInvalidArgument, "DELTA_INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING",
                  "Column mapping cannot be removed: " + named.error().message());
@@ -85,8 +64,7 @@ Result<void> RemoveColumnMapping(const TableContext& context, const TableRef& ta
       actions.emplace_back(add);
     }
   }
-  delta::Operation operation;
-  operation.name = "REMOVE COLUMN MAPPING";
+  delta::Operation operation = NamedOperation(context, "REMOVE COLUMN MAPPING");
   Json parameters(Json::Object{});
   Json given(Json::Object{});
   for (const auto& [key, value] : properties) {
@@ -94,7 +72,6 @@ Result<void> RemoveColumnMapping(const TableContext& context, const TableRef& ta
   }
   parameters.Set("properties", Json(given.Dump()));
   operation.parameters = std::move(parameters);
-  operation.user_metadata = Conf(context.config, "spark.databricks.delta.commitInfo.userMetadata");
   operation.metrics = {{"numRewrittenFiles", std::to_string(files.size())},
                        {"numOutputRows", std::to_string(written.row_count)},
                        {"numOutputBytes", std::to_string(written.bytes)},

@@ -142,8 +142,7 @@ Result<void> ConvertToDelta(const TableContext& context, const TableRef& table, 
   }
   delta::Transaction transaction(log, nullptr);
   FLEUVE_TRY(transaction.UpdateMetadata(metadata));
-  delta::Operation operation;
-  operation.name = "CONVERT";
+  delta::Operation operation = NamedOperation(context, "CONVERT");
   Json parameters(Json::Object{});
   parameters.Set("numFiles", Json(static_cast<std::int64_t>(files.size())));
   Json::Array partition_by;

@@ -307,8 +307,10 @@ Result<types::Schema> CreateTable(const TableContext& context, const TableRef& t
     });
   }
 
-  delta::Operation operation;
-  operation.name = spec.operation;
+  delta::Operation operation = NamedOperation(context, spec.operation);
+  if (const std::string* text = plan::FindOption(spec.options, "userMetadata")) {
+    operation.user_metadata = *text;
+  }
   Json parameters(Json::Object{});
   parameters.Set("partitionBy", Json(JsonList(partition_by)));
   parameters.Set("clusterBy", Json(JsonList(spec.cluster_by)));

@@ -10,7 +10,7 @@
 #include "delta/table_source.h"
 #include "engine/engine.h"
 #include "plan/analyzer.h"
-#include "plan/function_builder.h"
+#include "plan/call_function.h"
 #include "tables/data_files_internal.h"
 #include "tables/file_statistics_internal.h"
 #include "tables/schema_internal.h"
@@ -25,11 +25,6 @@ using types::TypeKind;
 using types::Value;
 
 namespace {
-
-bool IsPartition(const delta::Metadata& metadata, const std::string& name) {
-  return std::any_of(metadata.partition_columns.begin(), metadata.partition_columns.end(),
-                     [&](const std::string& p) { return EqualsIgnoreAsciiCase(p, name); });
-}
 
 void CollectNotNull(const types::Schema& schema, const std::function<ExprPtr(std::size_t)>& column,
                     std::vector<std::pair<std::string, ExprPtr>>& out) {
@@ -53,13 +48,7 @@ void CollectNotNull(const types::Schema& schema, const std::function<ExprPtr(std
 /// No text is longer than its declared type allows; null where the type sets no length.
 Result<ExprPtr> FitsLengths(const ExprPtr& value, const DataType& declared, const plan::AnalysisConfig& config) {
   if (declared.Is(TypeKind::kChar) || declared.Is(TypeKind::kVarchar)) {
-    plan::FunctionCall call;
-    call.name = "length";
-    call.arguments = {value};
-    call.argument_names.resize(1);
-    call.config = &config;
-    call.lambda_arity = [](std::size_t) { return std::size_t{0}; };
-    FLEUVE_ASSIGN(const ExprPtr length, plan::BuildFunction(call));
+    FLEUVE_ASSIGN(const ExprPtr length, plan::CallFunction("length", {value}, config));
     const ExprPtr fits = plan::MakeCall(
         "le", {length, plan::MakeLiteral(Value(static_cast<std::int64_t>(declared.length())), DataType::Int())},
         DataType::Boolean(), true);
@@ -100,13 +89,7 @@ plan::PlanPtr ProjectTo(const plan::PlanPtr& child, std::vector<ExprPtr> exprs, 
 }
 
 Result<ExprPtr> CountIf(const ExprPtr& condition, const plan::AnalysisConfig& config) {
-  plan::FunctionCall call;
-  call.name = "count_if";
-  call.arguments = {condition};
-  call.argument_names.resize(1);
-  call.config = &config;
-  call.lambda_arity = [](std::size_t) { return std::size_t{0}; };
-  return plan::BuildFunction(call);
+  return plan::CallFunction("count_if", {condition}, config);
 }
 
 Result<ExprPtr> CountViolations(const ExprPtr& condition, const plan::AnalysisConfig& config) {

@@ -70,8 +70,7 @@ Result<std::int64_t> Delete(const TableContext& context, const TableRef& table, 
   if (actions.empty()) {
     return std::int64_t{0};
   }
-  delta::Operation operation;
-  operation.name = truncate ? "TRUNCATE" : "DELETE";
+  delta::Operation operation = NamedOperation(context, truncate ? "TRUNCATE" : "DELETE");
   operation.parameters = truncate ? Json(Json::Object{}) : PredicateParameter(condition);
   const auto number = [](std::int64_t n) { return std::to_string(n); };
   const std::string elapsed = Millis(start, context.logs->context().clock->MonotonicNanos());
@@ -96,7 +95,6 @@ Result<std::int64_t> Delete(const TableContext& context, const TableRef& table, 
   files.insert(files.end(), rewrite.changes.files.begin(), rewrite.changes.files.end());
   std::vector<std::string> folders = rewrite.written.folders;
   folders.insert(folders.end(), rewrite.changes.folders.begin(), rewrite.changes.folders.end());
-  operation.user_metadata = Conf(context.config, "spark.databricks.delta.commitInfo.userMetadata");
   operation.tags = RowTrackingTags(*snapshot);
   FLEUVE_TRY(transaction.Commit(std::move(actions), std::move(operation), files, folders));
   log->WaitForBackground();
@@ -283,10 +281,8 @@ Result<RowsResult> UpdateTable(const TableContext& context, const TableRef& tabl
   if (actions.empty()) {
     return AffectedRows(0);
   }
-  delta::Operation operation;
-  operation.name = "UPDATE";
+  delta::Operation operation = NamedOperation(context, "UPDATE");
   operation.parameters = PredicateParameter(condition);
-  operation.user_metadata = Conf(context.config, "spark.databricks.delta.commitInfo.userMetadata");
   const auto number = [](std::int64_t n) { return std::to_string(n); };
   const std::string elapsed = Millis(start, context.logs->context().clock->MonotonicNanos());
   operation.tags = RowTrackingTags(*snapshot);

@@ -42,8 +42,7 @@ Result<void> CommitStep(const TableContext& context, const TableRef& table, cons
   delta::Transaction transaction(log, snapshot);
   std::vector<delta::Action> actions;
   FLEUVE_TRY(fill(snapshot, &transaction, &actions));
-  delta::Operation operation;
-  operation.name = name;
+  delta::Operation operation = NamedOperation(context, name);
   operation.parameters = std::move(parameters);
   FLEUVE_TRY(transaction.Commit(std::move(actions), std::move(operation)));
   log->WaitForBackground();
@@ -76,32 +75,6 @@ bool HasTypeChanges(const types::DataType& type) {
   }
 }
 
-types::DataType WithoutTypeChanges(const types::DataType& type) {
-  switch (type.kind()) {
-    case types::TypeKind::kArray:
-      return types::DataType::Array(WithoutTypeChanges(type.element()), type.contains_null());
-    case types::TypeKind::kMap:
-      return types::DataType::Map(WithoutTypeChanges(type.key()), WithoutTypeChanges(type.value()),
-                                  type.contains_null());
-    case types::TypeKind::kStruct: {
-      std::vector<types::StructField> fields = type.fields();
-      for (types::StructField& field : fields) {
-        field.type = WithoutTypeChanges(field.type);
-        Json::Object kept;
-        for (const auto& [key, value] : field.metadata.fields()) {
-          if (key != "delta.typeChanges") {
-            kept.emplace_back(key, value);
-          }
-        }
-        field.metadata = Json(std::move(kept));
-      }
-      return types::DataType::Struct(std::move(fields));
-    }
-    default:
-      return type;
-  }
-}
-
 /// Makes the newest version free of what the feature allows.
 Result<void> RemoveUse(const TableContext& context, const TableRef& table, const std::string& feature) {
   const delta::DeltaLogPtr log = context.logs->Open(table.location);
@@ -120,7 +93,7 @@ Result<void> RemoveUse(const TableContext& context, const TableRef& table, const
   }
   if (feature == "v2Checkpoint") {
     FLEUVE_TRY(UnsetIfSet(context, table, *snapshot, {"delta.checkpointPolicy"}));
-    return log->Checkpoint();
+    return log->Checkpoint(CheckpointPartRows(context.config));
   }
   if (feature == "columnMapping") {
     if (delta::ColumnMappingMode(snapshot->metadata()) != "none") {
@@ -235,7 +208,7 @@ Result<void> DropFeature(const TableContext& context, const TableRef& table, con
       FLEUVE_TRY(CommitStep(
           context, table, "Empty Commit", Json(Json::Object{}),
           [](const delta::SnapshotPtr&, delta::Transaction*, std::vector<delta::Action>*) { return Result<void>(); }));
-      FLEUVE_TRY(log->Checkpoint());
+      FLEUVE_TRY(log->Checkpoint(CheckpointPartRows(context.config)));
     }
   }
   Json parameters(Json::Object{});
@@ -253,16 +226,19 @@ Result<void> DropFeature(const TableContext& context, const TableRef& table, con
                           delta::EraseFrom(metadata.configuration, key);
                         }
                         actions->emplace_back(delta::DomainMetadata{"delta.rowTracking", "", true});
-                        now->ForEachFile([&](const delta::AddFile& add) {
-                          delta::AddFile plain = add;
+                        const std::vector<delta::AddFile> files = now->AllFiles();
+                        // A file that another commit removes must not come back with this one.
+                        transaction->ReadFiles(files, {}, {});
+                        for (delta::AddFile plain : files) {
                           plain.base_row_id.reset();
                           plain.default_row_commit_version.reset();
                           plain.data_change = false;
                           actions->emplace_back(std::move(plain));
-                        });
+                        }
                       }
                       if (name.starts_with("typeWidening") && HasTypeChanges(now->schema())) {
-                        metadata.schema_string = SchemaText(WithoutTypeChanges(now->schema()));
+                        metadata.schema_string = SchemaText(WithoutFieldMetadata(
+                            now->schema(), [](std::string_view key) { return key == "delta.typeChanges"; }));
                       }
                       if (protects) {
                         FLEUVE_ASSIGN(protocol, delta::WithFeature(protocol, "checkpointProtection"));

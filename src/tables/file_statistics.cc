@@ -16,8 +16,6 @@ using types::Value;
 
 namespace {
 
-bool HasBounds(const DataType& type) { return type.IsNumeric() || type.IsDateTime() || type.Is(TypeKind::kString); }
-
 /// UTF-8 text cut to 32 characters; `is_max` keeps it an upper bound.
 std::string CutText(const std::string& text, bool is_max) {
   constexpr std::size_t kMost = 32;
@@ -138,12 +136,14 @@ std::string NestedObject(const std::vector<StatisticsLeaf>& leaves,
   return out;
 }
 
+}  // namespace
+
+bool HasBounds(const DataType& type) { return type.IsNumeric() || type.IsDateTime() || type.Is(TypeKind::kString); }
+
 bool IsPartition(const delta::Metadata& metadata, const std::string& name) {
   return std::any_of(metadata.partition_columns.begin(), metadata.partition_columns.end(),
                      [&](const std::string& p) { return EqualsIgnoreAsciiCase(p, name); });
 }
-
-}  // namespace
 
 std::vector<StatisticsLeaf> IndexedLeaves(const delta::Metadata& metadata, const types::Schema& schema) {
   std::int64_t most = 32;

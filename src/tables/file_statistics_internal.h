@@ -21,6 +21,11 @@ struct StatisticsLeaf {
 /// The leaves that are indexed, by the table's properties.
 std::vector<StatisticsLeaf> IndexedLeaves(const delta::Metadata& metadata, const types::Schema& schema);
 
+/// True where the log keeps the least and greatest value of such a leaf.
+bool HasBounds(const types::DataType& type);
+/// True for a partition column of the table.
+bool IsPartition(const delta::Metadata& metadata, const std::string& name);
+
 /// NULL and -1 where unknown.
 struct LeafStatistics {
   types::Value min;

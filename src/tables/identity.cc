@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "base/bytes.h"
-#include "plan/function_builder.h"
+#include "plan/call_function.h"
 #include "tables/alter_internal.h"
 #include "tables/commands.h"
 #include "tables/data_files_internal.h"
@@ -23,8 +23,20 @@ std::int64_t NumberOf(const StructField& field, const char* key, std::int64_t fa
   return value != nullptr && value->is_int() ? value->AsInt() : fallback;
 }
 
+constexpr const char* kHighWaterMark = "delta.identity.highWaterMark";
+constexpr const char* kColumnId = "delta.columnMapping.id";
+
+/// True where the column's own mark lies before `mark`, in the direction in which it counts.
+bool IsFarther(const StructField& field, std::int64_t mark) {
+  const Json* own = field.metadata.Find(kHighWaterMark);
+  if (own == nullptr || !own->is_int()) {
+    return true;
+  }
+  return NumberOf(field, "delta.identity.step", 1) > 0 ? mark > own->AsInt() : mark < own->AsInt();
+}
+
 std::int64_t NextOf(const StructField& field) {
-  const Json* mark = field.metadata.Find("delta.identity.highWaterMark");
+  const Json* mark = field.metadata.Find(kHighWaterMark);
   const std::int64_t step = NumberOf(field, "delta.identity.step", 1);
   return mark != nullptr && mark->is_int() ? mark->AsInt() + step : NumberOf(field, "delta.identity.start", 1);
 }
@@ -106,7 +118,28 @@ types::Schema AdvanceIdentities(const types::Schema& schema, const std::vector<s
   std::vector<StructField> fields = schema.fields();
   for (const std::size_t i : generated) {
     const std::int64_t step = NumberOf(fields[i], "delta.identity.step", 1);
-    fields[i].metadata.Set("delta.identity.highWaterMark", Json(NextOf(fields[i]) + step * (row_count - 1)));
+    fields[i].metadata.Set(kHighWaterMark, Json(NextOf(fields[i]) + step * (row_count - 1)));
+  }
+  return DataType::Struct(std::move(fields));
+}
+
+types::Schema KeepFarthestMarks(const types::Schema& restored, const types::Schema& current) {
+  std::vector<StructField> fields = restored.fields();
+  for (StructField& field : fields) {
+    const auto other =
+        std::find_if(current.fields().begin(), current.fields().end(), [&](const StructField& candidate) {
+          const Json* own_id = field.metadata.Find(kColumnId);
+          const Json* other_id = candidate.metadata.Find(kColumnId);
+          return own_id != nullptr && other_id != nullptr ? *own_id == *other_id
+                                                          : EqualsIgnoreAsciiCase(candidate.name, field.name);
+        });
+    if (!IsIdentity(field) || other == current.fields().end() || !IsIdentity(*other)) {
+      continue;
+    }
+    const Json* mark = other->metadata.Find(kHighWaterMark);
+    if (mark != nullptr && mark->is_int() && IsFarther(field, mark->AsInt())) {
+      field.metadata.Set(kHighWaterMark, Json(mark->AsInt()));
+    }
   }
   return DataType::Struct(std::move(fields));
 }
@@ -152,13 +185,8 @@ Result<void> SyncIdentity(const TableContext& context, const TableRef& table, co
     const std::int64_t step = NumberOf(field, "delta.identity.step", 1);
     const std::int64_t start = NumberOf(field, "delta.identity.start", 1);
     const plan::PlanPtr leaf = TableLeaf(a.snapshot, table.name);
-    plan::FunctionCall call;
-    call.name = step > 0 ? "max" : "min";
-    call.arguments = {plan::MakeAttribute(leaf->output[*at])};
-    call.argument_names.resize(1);
-    call.config = &context.config;
-    call.lambda_arity = [](std::size_t) { return std::size_t{0}; };
-    FLEUVE_ASSIGN(const ExprPtr farthest, plan::BuildFunction(call));
+    FLEUVE_ASSIGN(const ExprPtr farthest, plan::CallFunction(step > 0 ? "max" : "min",
+                                                             {plan::MakeAttribute(leaf->output[*at])}, context.config));
     FLEUVE_ASSIGN(const plan::PlanPtr plan, AggregateAll(leaf, {farthest}));
     FLEUVE_ASSIGN(const auto rows, RunRows(context, plan));
     a.reads_table = true;
@@ -174,13 +202,11 @@ Result<void> SyncIdentity(const TableContext& context, const TableRef& table, co
     if (const std::int64_t rest = (value - start) % step; rest != 0) {
       mark = value - rest + step;
     }
-    const Json* old = field.metadata.Find("delta.identity.highWaterMark");
-    const bool farther = old == nullptr || !old->is_int() || (step > 0 ? mark > old->AsInt() : mark < old->AsInt());
-    if (behind || !farther) {
+    if (behind || !IsFarther(field, mark)) {
       a.changed = false;
       return {};
     }
-    field.metadata.Set("delta.identity.highWaterMark", Json(mark));
+    field.metadata.Set(kHighWaterMark, Json(mark));
     a.schema = DataType::Struct(std::move(fields));
     a.metadata.schema_string = SchemaText(a.schema);
     return {};

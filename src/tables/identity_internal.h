@@ -29,6 +29,10 @@ plan::PlanPtr FillIdentities(const plan::PlanPtr& rows, const types::Schema& sch
 types::Schema AdvanceIdentities(const types::Schema& schema, const std::vector<std::size_t>& generated,
                                 std::int64_t row_count);
 
+/// `restored` with the high water marks of the identity columns that `current` has too where those are farther: what
+/// was given once is not given again. Columns are matched by id where they are mapped, else by name.
+types::Schema KeepFarthestMarks(const types::Schema& restored, const types::Schema& current);
+
 /// A declared identity column must be BIGINT with a step, and neither generated nor a partition column.
 Result<void> CheckIdentities(const types::Schema& schema, const std::vector<std::string>& partition_by);
 

@@ -11,6 +11,7 @@
 #include "tables/clustering_internal.h"
 #include "tables/commands.h"
 #include "tables/data_files_internal.h"
+#include "tables/identity_internal.h"
 #include "tables/modify_internal.h"
 #include "tables/rewrite_internal.h"
 #include "tables/schema_internal.h"
@@ -222,8 +223,7 @@ Result<RowsResult> Optimize(const TableContext& context, const TableRef& table, 
   if (!actions.empty()) {
     delta::Transaction transaction(log, snapshot);
     transaction.ReadFiles(removed, SplitAnd(condition), leaf->output);
-    delta::Operation operation;
-    operation.name = spec.purge || spec.rewrite_all ? "REORG" : "OPTIMIZE";
+    delta::Operation operation = NamedOperation(context, spec.purge || spec.rewrite_all ? "REORG" : "OPTIMIZE");
     operation.tags = RowTrackingTags(*snapshot);
     Json parameters(Json::Object{});
     parameters.Set("predicate", Json(spec.where ? JsonList({*spec.where}) : "[]"));
@@ -340,8 +340,7 @@ Result<void> CommitVacuum(const TableContext& context, const TableRef& table, co
   const delta::DeltaLogPtr log = context.logs->Open(table.location);
   FLEUVE_ASSIGN(const delta::SnapshotPtr snapshot, log->Latest());
   delta::Transaction transaction(log, snapshot);
-  delta::Operation operation;
-  operation.name = name;
+  delta::Operation operation = NamedOperation(context, name);
   operation.parameters = std::move(parameters);
   operation.metrics = std::move(metrics);
   FLEUVE_TRY(transaction.Commit({}, std::move(operation)));
@@ -587,17 +586,20 @@ Result<RowsResult> Restore(const TableContext& context, const TableRef& table, c
       removed_bytes += add.size;
     }
   });
-  const bool metadata_differs = !(current->metadata() == target->metadata());
+  delta::Metadata metadata = target->metadata();
+  // What identity columns have counted since is no part of the table that comes back.
+  if (const types::Schema kept = KeepFarthestMarks(target->schema(), current->schema()); !(kept == target->schema())) {
+    metadata.schema_string = SchemaText(kept);
+  }
+  const bool metadata_differs = !(current->metadata() == metadata);
   if (!actions.empty() || metadata_differs) {
     delta::Transaction transaction(log, current);
     transaction.ReadWholeTable();
     if (metadata_differs) {
-      delta::Metadata metadata = target->metadata();
       metadata.id = current->metadata().id;
       FLEUVE_TRY(transaction.UpdateMetadata(std::move(metadata)));
     }
-    delta::Operation operation;
-    operation.name = "RESTORE";
+    delta::Operation operation = NamedOperation(context, "RESTORE");
     Json parameters(Json::Object{});
     parameters.Set("version", when.version ? Json(*when.version) : Json());
     parameters.Set("timestamp",

@@ -1,8 +1,9 @@
 #include "delta/skipping.h"
 #include "delta/snapshot_build.h"
 #include "delta/table_source.h"
-#include "plan/function_builder.h"
+#include "plan/call_function.h"
 #include "tables/data_files_internal.h"
+#include "tables/file_statistics_internal.h"
 #include "tables/measure_files_internal.h"
 
 namespace fleuve::tables {
@@ -12,20 +13,6 @@ using types::DataType;
 using types::Value;
 
 namespace {
-
-Result<ExprPtr> Build(const char* name, const ExprPtr& argument, const plan::AnalysisConfig& config) {
-  plan::FunctionCall call;
-  call.name = name;
-  call.arguments = {argument};
-  call.argument_names.resize(1);
-  call.config = &config;
-  call.lambda_arity = [](std::size_t) { return std::size_t{0}; };
-  return plan::BuildFunction(call);
-}
-
-bool HasBounds(const DataType& type) {
-  return type.IsNumeric() || type.IsDateTime() || type.Is(types::TypeKind::kString);
-}
 
 /// The leaf of a row; null where the columns have none of this path.
 ExprPtr LeafOf(const std::vector<std::string>& path, const delta::Metadata& metadata, const types::Schema& schema,
@@ -118,8 +105,8 @@ Result<std::vector<FileMeasure>> MeasureFiles(const TableContext& context, const
     }
     FLEUVE_TRY(add(CountIf(plan::MakeCall("isnull", {value}, DataType::Boolean(), false), context.config)));
     if (HasBounds(wanted.type)) {
-      FLEUVE_TRY(add(Build("min", value, context.config)));
-      FLEUVE_TRY(add(Build("max", value, context.config)));
+      FLEUVE_TRY(add(plan::CallFunction("min", {value}, context.config)));
+      FLEUVE_TRY(add(plan::CallFunction("max", {value}, context.config)));
     }
   }
   FLEUVE_ASSIGN(const auto rows, RunRows(context, node));

@@ -779,8 +779,7 @@ class Merger {
   }
 
   delta::Operation MakeOperation() const {
-    delta::Operation operation;
-    operation.name = "MERGE";
+    delta::Operation operation = NamedOperation(context_, "MERGE");
     Json predicates(Json::Array{Json(spec_.condition->display)});
     Json parameters(Json::Object{});
     parameters.Set("predicate", Json(predicates.Dump()));
@@ -788,7 +787,6 @@ class Merger {
     parameters.Set("notMatchedPredicates", Json(ClauseList(spec_.not_matched)));
     parameters.Set("notMatchedBySourcePredicates", Json(ClauseList(spec_.not_matched_by_source)));
     operation.parameters = std::move(parameters);
-    operation.user_metadata = Conf(context_.config, "spark.databricks.delta.commitInfo.userMetadata");
     operation.tags = RowTrackingTags(*snapshot_);
     const auto number = [](std::int64_t n) { return std::to_string(n); };
     const std::string elapsed = Millis(start_, context_.logs->context().clock->MonotonicNanos());

@@ -2,7 +2,7 @@
 
 #include "base/bytes.h"
 #include "delta/table_source.h"
-#include "plan/function_builder.h"
+#include "plan/call_function.h"
 #include "tables/modify_internal.h"
 #include "tables/schema_internal.h"
 #include "tables/write_options_internal.h"
@@ -128,25 +128,21 @@ Result<ExprPtr> AssignValue(const ExprPtr& value, const DataType& to, const Expr
       missing = missing || !types::FieldIndex(value->type, field.name);
     }
     if (missing && keep_missing && old_value != nullptr) {
-      plan::FunctionCall call;
-      call.name = "named_struct";
+      std::vector<ExprPtr> members;
       for (std::size_t i = 0; i < to.fields().size(); ++i) {
         const StructField& field = to.fields()[i];
-        call.arguments.push_back(plan::MakeLiteral(Value(field.name), DataType::String()));
+        members.push_back(plan::MakeLiteral(Value(field.name), DataType::String()));
         const ExprPtr old_field = plan::MakeGetField(old_value, static_cast<int>(i));
         const auto at = types::FieldIndex(value->type, field.name);
         if (!at) {
-          call.arguments.push_back(old_field);
+          members.push_back(old_field);
           continue;
         }
         FLEUVE_ASSIGN(ExprPtr part, AssignValue(plan::MakeGetField(value, static_cast<int>(*at)), field.type, old_field,
                                                 keep_missing, config));
-        call.arguments.push_back(std::move(part));
+        members.push_back(std::move(part));
       }
-      call.argument_names.resize(call.arguments.size());
-      call.config = &config;
-      call.lambda_arity = [](std::size_t) { return std::size_t{0}; };
-      FLEUVE_ASSIGN(ExprPtr made, plan::BuildFunction(call));
+      FLEUVE_ASSIGN(ExprPtr made, plan::CallFunction("named_struct", std::move(members), config));
       const ExprPtr is_null = plan::MakeCall("isnull", {value}, DataType::Boolean(), false);
       return plan::MakeCase({is_null, plan::MakeNull(made->type), made}, true, made->type);
     }
@@ -170,8 +166,7 @@ Result<ExprPtr> Update(const ExprPtr& old_value, const DataType& type, const std
     return Error(ErrorKind::kInvalidArgument, "DELTA_NESTED_FIELDS_NEED_RENAME",
                  "Fields of " + name + " of type " + type.SimpleString() + " cannot be set.");
   }
-  plan::FunctionCall call;
-  call.name = "named_struct";
+  std::vector<ExprPtr> members;
   std::vector<bool> used(parts.size(), false);
   for (std::size_t i = 0; i < type.fields().size(); ++i) {
     const StructField& field = type.fields()[i];
@@ -186,8 +181,8 @@ Result<ExprPtr> Update(const ExprPtr& old_value, const DataType& type, const std
     if (!inner.empty()) {
       FLEUVE_ASSIGN(value, Update(value, field.type, name + "." + field.name, inner, keep_missing, config));
     }
-    call.arguments.push_back(plan::MakeLiteral(Value(field.name), DataType::String()));
-    call.arguments.push_back(std::move(value));
+    members.push_back(plan::MakeLiteral(Value(field.name), DataType::String()));
+    members.push_back(std::move(value));
   }
   for (std::size_t p = 0; p < parts.size(); ++p) {
     if (!used[p]) {
@@ -197,10 +192,7 @@ Result<ExprPtr> Update(const ExprPtr& old_value, const DataType& type, const std
           .With("fields", type.SimpleString());
     }
   }
-  call.argument_names.resize(call.arguments.size());
-  call.config = &config;
-  call.lambda_arity = [](std::size_t) { return std::size_t{0}; };
-  return plan::BuildFunction(call);
+  return plan::CallFunction("named_struct", std::move(members), config);
 }
 
 }  // namespace

@@ -35,23 +35,16 @@ Result<FileRows> ScanFiles(const delta::SnapshotPtr& snapshot, const std::vector
   const auto materialized = delta::MaterializedRowIdsOf(metadata);
   const bool row_ids = options.row_ids && delta::TracksRows(metadata) && materialized.has_value();
   const std::size_t own_columns = scan.data_schema.fields().size();
+  scan.constants_schema = DataType::Struct({{"__file", DataType::Int(), false, Json()}});
+  scan.with_row_index = options.positions;
   if (row_ids) {
     delta::AddRowIdColumns(*materialized, &scan);
   }
-  std::vector<types::StructField> constants{{"__file", DataType::Int(), false, Json()}};
-  if (row_ids) {
-    constants.push_back({"__base_row_id", DataType::Long(), true, Json()});
-    constants.push_back({"__base_version", DataType::Long(), true, Json()});
-  }
-  scan.constants_schema = DataType::Struct(std::move(constants));
-  scan.with_row_index = options.positions || row_ids;
   for (std::size_t i = 0; i < files.size(); ++i) {
     FLEUVE_ASSIGN(plan::ScanFile file, delta::MakeScanFile(scan, metadata, files[i], snapshot->location()));
     file.constants = {Value(static_cast<std::int64_t>(i))};
     if (row_ids) {
-      file.constants.push_back(files[i].base_row_id ? Value(*files[i].base_row_id) : Value());
-      file.constants.push_back(files[i].default_row_commit_version ? Value(*files[i].default_row_commit_version)
-                                                                   : Value());
+      delta::AppendRowIdConstants(files[i], &file);
     }
     scan.files.push_back(std::move(file));
   }
@@ -391,6 +384,28 @@ delta::StringMap RowTrackingTags(const delta::Snapshot& snapshot) {
   return {{"delta.rowTracking.preserved", "true"}};
 }
 
+Result<DataFiles> WriteChangeFiles(const TableContext& context, const delta::SnapshotPtr& snapshot,
+                                   const plan::PlanPtr& rows, const std::vector<plan::Attribute>& columns,
+                                   const char* change_type, std::vector<delta::Action>* actions) {
+  std::vector<ExprPtr> values;
+  std::vector<types::StructField> fields = snapshot->schema().fields();
+  for (const plan::Attribute& attribute : columns) {
+    values.push_back(plan::MakeAttribute(attribute));
+  }
+  values.push_back(plan::MakeLiteral(Value(change_type), DataType::String()));
+  fields.push_back({"_change_type", DataType::String(), true, Json()});
+  DataFileOptions options;
+  options.subfolder = "_change_data";
+  options.statistics = false;
+  FLEUVE_ASSIGN(DataFiles written,
+                WriteDataFiles(context, snapshot->location(), snapshot->metadata(), snapshot->schema(),
+                               ProjectTo(rows, std::move(values), DataType::Struct(std::move(fields))), {}, options));
+  for (const delta::AddFile& add : written.adds) {
+    actions->emplace_back(delta::AddCdcFile{add.path, add.partition_values, add.size, std::nullopt});
+  }
+  return written;
+}
+
 Result<Rewrite> DeleteRows(const TableContext& context, const delta::SnapshotPtr& snapshot,
                            const std::vector<plan::Attribute>& columns, const ExprPtr& condition, bool data_change) {
   Rewrite out;
@@ -468,23 +483,8 @@ Result<Rewrite> DeleteRows(const TableContext& context, const delta::SnapshotPtr
         all.push_back(file.add);
       }
       FLEUVE_ASSIGN(const FileRows changed, ScanFiles(snapshot, all, columns));
-      std::vector<ExprPtr> values;
-      std::vector<types::StructField> fields = snapshot->schema().fields();
-      for (const plan::Attribute& attribute : columns) {
-        values.push_back(plan::MakeAttribute(attribute));
-      }
-      values.push_back(plan::MakeLiteral(Value("delete"), DataType::String()));
-      fields.push_back({"_change_type", DataType::String(), true, Json()});
-      DataFileOptions change_options;
-      change_options.subfolder = "_change_data";
-      change_options.statistics = false;
-      FLEUVE_ASSIGN(out.changes, WriteDataFiles(context, snapshot->location(), snapshot->metadata(), snapshot->schema(),
-                                                ProjectTo(plan::MakeFilter(changed.plan, matches), std::move(values),
-                                                          DataType::Struct(std::move(fields))),
-                                                {}, change_options));
-      for (const delta::AddFile& add : out.changes.adds) {
-        out.actions.emplace_back(delta::AddCdcFile{add.path, add.partition_values, add.size, std::nullopt});
-      }
+      FLEUVE_ASSIGN(out.changes, WriteChangeFiles(context, snapshot, plan::MakeFilter(changed.plan, matches), columns,
+                                                  "delete", &out.actions));
     }
   }
   return out;

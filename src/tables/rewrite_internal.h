@@ -128,6 +128,12 @@ void AppendRowIds(const delta::Metadata& metadata, std::vector<plan::ExprPtr> va
 /// Tags of commits that keep row ids.
 delta::StringMap RowTrackingTags(const delta::Snapshot& snapshot);
 
+/// Change files that say `rows` (output: the table's columns) are of one kind: `insert`, `delete`. Their actions go
+/// behind `actions`.
+Result<DataFiles> WriteChangeFiles(const TableContext& context, const delta::SnapshotPtr& snapshot,
+                                   const plan::PlanPtr& rows, const std::vector<plan::Attribute>& columns,
+                                   const char* change_type, std::vector<delta::Action>* actions);
+
 /// True where the table keeps a change feed.
 bool KeepsChanges(const delta::Snapshot& snapshot);
 

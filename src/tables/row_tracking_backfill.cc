@@ -3,6 +3,7 @@
 #include "delta/transaction.h"
 #include "tables/data_files_internal.h"
 #include "tables/upgrades_internal.h"
+#include "tables/write_options_internal.h"
 
 namespace fleuve::tables {
 
@@ -19,8 +20,7 @@ Result<void> BackfillRowIds(const TableContext& context, const TableRef& table) 
     shown.Set("minWriterVersion", Json(static_cast<std::int64_t>(protocol.min_writer_version)));
     parameters.Set("newProtocol", Json(shown.Dump()));
     transaction.UpdateProtocol(std::move(protocol));
-    delta::Operation operation;
-    operation.name = "UPGRADE PROTOCOL";
+    delta::Operation operation = NamedOperation(context, "UPGRADE PROTOCOL");
     operation.parameters = std::move(parameters);
     FLEUVE_TRY(transaction.Commit({}, std::move(operation)));
     FLEUVE_ASSIGN(snapshot, log->Latest());
@@ -40,8 +40,7 @@ Result<void> BackfillRowIds(const TableContext& context, const TableRef& table) 
   }
   delta::Transaction transaction(log, snapshot);
   transaction.ReadFiles(bare, {}, {});
-  delta::Operation operation;
-  operation.name = "ROW TRACKING BACKFILL";
+  delta::Operation operation = NamedOperation(context, "ROW TRACKING BACKFILL");
   operation.tags = {{"delta.rowTracking.preserved", "true"}};
   FLEUVE_TRY(transaction.Commit(std::move(actions), std::move(operation)));
   log->WaitForBackground();

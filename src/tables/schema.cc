@@ -500,6 +500,32 @@ types::Schema StoredSchema(const types::Schema& schema, bool nullable) {
   return DataType::Struct(std::move(fields));
 }
 
+types::DataType WithoutFieldMetadata(const DataType& type, const std::function<bool(std::string_view)>& drop) {
+  switch (type.kind()) {
+    case types::TypeKind::kArray:
+      return DataType::Array(WithoutFieldMetadata(type.element(), drop), type.contains_null());
+    case types::TypeKind::kMap:
+      return DataType::Map(WithoutFieldMetadata(type.key(), drop), WithoutFieldMetadata(type.value(), drop),
+                           type.contains_null());
+    case types::TypeKind::kStruct: {
+      std::vector<types::StructField> fields = type.fields();
+      for (types::StructField& field : fields) {
+        field.type = WithoutFieldMetadata(field.type, drop);
+        Json::Object kept;
+        for (const auto& [key, value] : field.metadata.fields()) {
+          if (!drop(key)) {
+            kept.emplace_back(key, value);
+          }
+        }
+        field.metadata = Json(std::move(kept));
+      }
+      return DataType::Struct(std::move(fields));
+    }
+    default:
+      return type;
+  }
+}
+
 std::string SchemaText(const types::Schema& schema) { return schema.ToJson().Dump(); }
 
 const std::string* FieldText(const StructField& field, std::string_view key) {

@@ -3,8 +3,10 @@
 /// \file
 /// How the columns of an input become those of a table: matching, evolution, casts, defaults.
 
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -62,6 +64,8 @@ types::Schema StoredSchema(const types::Schema& schema, bool nullable);
 /// Gives columns ids and physical names where `delta.columnMapping.mode` asks for them and they have none. New tables
 /// get random physical names, others keep the column's name.
 Result<void> AssignColumnMapping(delta::Metadata& metadata, types::Schema& schema, bool new_table);
+/// `type` without the entries of its fields' metadata for which `drop` is true, at every depth.
+types::DataType WithoutFieldMetadata(const types::DataType& type, const std::function<bool(std::string_view)>& drop);
 /// `schemaString`.
 std::string SchemaText(const types::Schema& schema);
 

@@ -456,23 +456,8 @@ class Writer {
       return Error::Unsupported("replaceWhere that changes the schema of a table with a change data feed");
     }
     FLEUVE_ASSIGN(const FileRows rows, ScanFiles(snapshot_, written.adds, leaf_->output));
-    std::vector<ExprPtr> values;
-    std::vector<StructField> fields = schema_.fields();
-    for (const plan::Attribute& attribute : leaf_->output) {
-      values.push_back(plan::MakeAttribute(attribute));
-    }
-    values.push_back(plan::MakeLiteral(types::Value("insert"), DataType::String()));
-    fields.push_back({"_change_type", DataType::String(), true, Json()});
-    DataFileOptions options;
-    options.subfolder = "_change_data";
-    options.statistics = false;
-    FLEUVE_ASSIGN(
-        const DataFiles changes,
-        WriteDataFiles(context_, table_.location, metadata_, schema_,
-                       ProjectTo(rows.plan, std::move(values), DataType::Struct(std::move(fields))), {}, options));
-    for (const delta::AddFile& add : changes.adds) {
-      actions->emplace_back(delta::AddCdcFile{add.path, add.partition_values, add.size, std::nullopt});
-    }
+    FLEUVE_ASSIGN(const DataFiles changes,
+                  WriteChangeFiles(context_, snapshot_, rows.plan, leaf_->output, "insert", actions));
     extra_files_.insert(extra_files_.end(), changes.files.begin(), changes.files.end());
     extra_folders_.insert(extra_folders_.end(), changes.folders.begin(), changes.folders.end());
     return {};
@@ -527,8 +512,8 @@ class Writer {
   }
 
   delta::Operation MakeOperation(const DataFiles& written) const {
-    delta::Operation operation;
-    operation.user_metadata = options_.user_metadata;
+    delta::Operation operation = NamedOperation(context_, spec_.operation.empty() ? "WRITE" : spec_.operation);
+    operation.user_metadata = options_.user_metadata;  // the write's own option wins
     operation.tags = tags_;
     const auto number = [](std::int64_t n) { return std::to_string(n); };
     Json parameters(Json::Object{});
@@ -548,7 +533,6 @@ class Writer {
                            {"numOutputRows", number(written.row_count)},
                            {"numOutputBytes", number(written.bytes)}};
     } else {
-      operation.name = spec_.operation.empty() ? "WRITE" : spec_.operation;
       const char* mode = spec_.mode == SaveMode::kOverwrite       ? "Overwrite"
                          : spec_.mode == SaveMode::kAppend        ? "Append"
                          : spec_.mode == SaveMode::kErrorIfExists ? "ErrorIfExists"

@@ -130,6 +130,19 @@ Result<std::optional<delta::SetTransaction>> ReadAppTransaction(const plan::Opti
   return std::optional<delta::SetTransaction>(delta::SetTransaction{*app, *number, std::nullopt});
 }
 
+delta::Operation NamedOperation(const TableContext& context, std::string name) {
+  delta::Operation operation;
+  operation.name = std::move(name);
+  operation.user_metadata = Conf(context.config, "spark.databricks.delta.commitInfo.userMetadata");
+  operation.checkpoint_part_rows = CheckpointPartRows(context.config);
+  return operation;
+}
+
+std::int64_t CheckpointPartRows(const plan::AnalysisConfig& config) {
+  const auto text = Conf(config, "spark.databricks.delta.checkpoint.partSize");
+  return text ? Number(*text).value_or(0) : 0;
+}
+
 delta::StringMap DefaultProperties(const plan::AnalysisConfig& config) {
   static constexpr auto kKeys = std::to_array<std::string_view>(
       {"appendOnly", "checkpointInterval", "checkpointPolicy", "columnMapping.mode", "dataSkippingNumIndexedCols",

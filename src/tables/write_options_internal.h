@@ -11,6 +11,7 @@
 #include "delta/transaction.h"
 #include "plan/resolver.h"
 #include "plan/scan.h"
+#include "tables/context.h"
 #include "tables/write.h"
 
 namespace fleuve::tables {
@@ -38,6 +39,12 @@ Result<std::optional<delta::SetTransaction>> ReadAppTransaction(const plan::Opti
 /// A setting of the session; nullopt where it is not set.
 std::optional<std::string> Conf(const plan::AnalysisConfig& config, const std::string& key);
 bool ConfFlag(const plan::AnalysisConfig& config, const std::string& key, bool fallback);
+
+/// An operation with what every commit takes from the session's settings: user metadata, the size of a checkpoint's
+/// parts. A write's own option userMetadata wins: its caller sets it.
+delta::Operation NamedOperation(const TableContext& context, std::string name);
+/// File actions in one part of a checkpoint, as the session says; 0 = one part whatever the size.
+std::int64_t CheckpointPartRows(const plan::AnalysisConfig& config);
 
 /// Properties that a new table gets from `spark.databricks.delta.properties.defaults.*`.
 delta::StringMap DefaultProperties(const plan::AnalysisConfig& config);

@@ -4,7 +4,10 @@ import glob
 import json
 import os
 import random
+import signal
 import subprocess
+import threading
+import time
 
 import pytest
 
@@ -210,3 +213,104 @@ def test_checkpoints_are_written_in_parts(policy, spark, folder):
         os.remove(path + "/_delta_log/%020d.json" % old)
     shown = check(path)
     assert shown.returncode == 0 and "10 files" in shown.stdout, shown.stdout
+
+
+def log_of(path, version):
+    return [json.loads(line) for line in open(path + "/_delta_log/%020d.json" % version)]
+
+
+def test_parts_of_checkpoints_are_a_matter_of_each_session(start_server, folder):
+    server = start_server()
+    writer, other = server.session(), server.session()
+    writer.conf.set("spark.databricks.delta.checkpoint.partSize", "4")
+    for i in range(11):
+        writer.range(i, i + 1, 1, 1).write.format("delta").mode("append").save(folder + "/in")
+    other.range(1).write.format("delta").save(folder + "/else")
+    query = (writer.readStream.format("delta").option("maxFilesPerTrigger", 1).load(folder + "/in").writeStream.format("delta")
+             .option("checkpointLocation", folder + "/cp").trigger(availableNow=True).start(folder + "/out"))
+    query.awaitTermination()
+    deadline = time.time() + 20
+    while not os.path.exists(folder + "/out/_delta_log/_last_checkpoint"):
+        assert time.time() < deadline, "no checkpoint"
+        time.sleep(0.1)
+    assert len(glob.glob(folder + "/out/_delta_log/*.checkpoint.*.*.parquet")) == 3
+
+
+def test_every_commit_says_the_metadata_of_the_user(spark, folder):
+    path = folder + "/t"
+    table = "delta.`%s`" % path
+    spark.range(0, 4, 1, 2).write.parquet(folder + "/pq")
+    spark.conf.set("spark.databricks.delta.commitInfo.userMetadata", "mine")
+    spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    spark.sql("CREATE TABLE %s (id BIGINT) USING delta" % table)
+    spark.range(0, 4, 1, 2).write.format("delta").mode("append").save(path)
+    spark.range(4, 5, 1, 1).write.format("delta").mode("append").option("userMetadata", "option").save(path)
+    spark.sql("OPTIMIZE %s" % table)
+    spark.sql("DELETE FROM %s WHERE id = 1" % table)
+    spark.sql("ALTER TABLE %s SET TBLPROPERTIES ('delta.enableRowTracking' = 'true')" % table)
+    spark.sql("ALTER TABLE %s DROP FEATURE rowTracking" % table)
+    spark.sql("RESTORE TABLE %s TO VERSION AS OF 1" % table)
+    spark.sql("VACUUM %s RETAIN 0 HOURS" % table)
+    spark.sql("CONVERT TO DELTA parquet.`%s/pq`" % folder)
+    shown = {(r.version, r.operation): r.userMetadata for r in spark.sql("DESCRIBE HISTORY %s" % table).collect()}
+    assert {"OPTIMIZE", "UPGRADE PROTOCOL", "ROW TRACKING BACKFILL", "DROP FEATURE", "RESTORE", "VACUUM START"} <= {o for _, o in shown}
+    assert {k for k, v in shown.items() if v != "mine"} == {(2, "WRITE")} and shown[(2, "WRITE")] == "option", shown
+    assert spark.sql("DESCRIBE HISTORY delta.`%s/pq`" % folder).first().userMetadata == "mine"
+    spark.range(1).write.format("delta").option("userMetadata", "option").saveAsTable("named")
+    assert spark.sql("DESCRIBE HISTORY named").first().userMetadata == "option"
+
+
+@pytest.mark.parametrize("step", [1, -5])
+def test_restore_gives_no_identity_value_again(step, spark, folder):
+    path = folder + "/t"
+    table = "delta.`%s`" % path
+    spark.sql("CREATE TABLE %s (k BIGINT GENERATED ALWAYS AS IDENTITY (START WITH 100 INCREMENT BY %d), v STRING) USING delta" % (table, step))
+    spark.sql("INSERT INTO %s (v) VALUES ('a')" % table)
+    spark.sql("INSERT INTO %s (v) VALUES ('b'), ('c')" % table)
+    for version, there in [(1, ["a"]), (0, [])]:
+        restored = spark.sql("DESCRIBE HISTORY %s" % table).first().version + 1
+        spark.sql("RESTORE TABLE %s TO VERSION AS OF %d" % (table, version))
+        assert not any("metaData" in action for action in log_of(path, restored))
+        assert [r[1] for r in rows(spark.table(table))] == there
+    spark.sql("INSERT INTO %s (v) VALUES ('d')" % table)
+    assert rows(spark.table(table)) == [(100 + 3 * step, "d")]
+    assert check(path).returncode == 0
+
+
+@pytest.mark.parametrize("change", ["DELETE FROM %s WHERE id % 2 = 1", "OPTIMIZE %s", "INSERT INTO %s VALUES (100)"])
+def test_dropping_row_tracking_meets_another_commit(change, start_server, folder):
+    path = folder + "/t"
+    table = "delta.`%s`" % path
+    os.makedirs(folder + "/first")
+    other = start_server().session()
+    for low in (0, 5):
+        other.range(low, low + 5, 1, 1).write.format("delta").mode("append").option("delta.enableRowTracking", "true").save(path)
+    other.sql("ALTER TABLE %s SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')" % table)
+    # The first process stops itself between its plan and its commit.
+    first = start_server(env={"FLEUVE_FAILPOINTS": "delta.commit.staged=stop"}, where=folder + "/first")
+    session = first.session()
+    failures = []
+
+    def drop():
+        try:
+            session.sql("ALTER TABLE %s DROP FEATURE rowTracking" % table)
+        except Exception as e:
+            failures.append(str(e))
+
+    dropping = threading.Thread(target=drop)
+    dropping.start()
+    try:
+        deadline = time.time() + 20
+        while open("/proc/%d/stat" % first.pid).read().split(") ")[1][0] != "T":
+            assert time.time() < deadline, "the first process did not reach its commit"
+            time.sleep(0.05)
+        other.sql(change.replace("%s", table))
+        expected = rows(other.table(table))
+    finally:
+        os.kill(first.pid, signal.SIGCONT)
+    dropping.join()
+    assert len(failures) == 1 and "DELTA_" in failures[0], failures
+    assert rows(other.table(table)) == expected
+    session.sql("ALTER TABLE %s DROP FEATURE rowTracking" % table)
+    assert rows(other.table(table)) == expected
+    assert check(path).returncode == 0

@@ -6,7 +6,7 @@
 #include "delta/table_source.h"
 #include "engine/engine.h"
 #include "plan/analyzer.h"
-#include "plan/function_builder.h"
+#include "plan/call_function.h"
 #include "tables/modify.h"
 
 namespace fleuve::connectors::delta {
@@ -25,16 +25,6 @@ constexpr int kAttempts = 50;
 
 Error BadOptions(std::string message) {
   return Error(ErrorKind::kInvalidArgument, "FLEUVE_UPSERT_OPTIONS", std::move(message));
-}
-
-Result<ExprPtr> Call(const char* name, std::vector<ExprPtr> arguments, const plan::AnalysisConfig& config) {
-  plan::FunctionCall call;
-  call.name = name;
-  call.arguments = std::move(arguments);
-  call.argument_names.resize(call.arguments.size());
-  call.config = &config;
-  call.lambda_arity = [](std::size_t) { return std::size_t{0}; };
-  return plan::BuildFunction(call);
 }
 
 Result<const plan::Attribute*> Find(const PlanPtr& plan, const std::string& name, const plan::AnalysisConfig& config,
@@ -150,15 +140,30 @@ Result<PlanPtr> ReduceToKeys(const UpsertOptions& options, const SinkBatch& batc
     ExprPtr is_null = plan::MakeCall("isnull", {plan::MakeAttribute(*key)}, DataType::Boolean(), false);
     null_key = null_key ? plan::MakeCall("or", {null_key, is_null}, DataType::Boolean(), false) : std::move(is_null);
   }
-  FLEUVE_ASSIGN(const bool has_null_key, HasRows(plan::MakeFilter(rows, null_key), batch));
+  // One run looks for both kinds of NULL; a second one tells them apart only where there is one.
+  const bool in_sequence = !options.sequence_by.empty();
+  const auto sequence = in_sequence ? Find(rows, options.sequence_by, batch.config, "sequenceBy")
+                                    : Result<const plan::Attribute*>(nullptr);
+  ExprPtr null = null_key;
+  if (in_sequence && sequence.ok()) {
+    null = plan::MakeCall(
+        "or", {null, plan::MakeCall("isnull", {plan::MakeAttribute(**sequence)}, DataType::Boolean(), false)},
+        DataType::Boolean(), false);
+  }
+  FLEUVE_ASSIGN(const bool has_null, HasRows(plan::MakeFilter(rows, null), batch));
+  bool has_null_key = has_null;
+  if (has_null && null != null_key) {
+    FLEUVE_ASSIGN(has_null_key, HasRows(plan::MakeFilter(rows, null_key), batch));
+  }
   if (has_null_key) {
     return Error(ErrorKind::kInvalidArgument, "FLEUVE_UPSERT_NULL_KEY",
                  "A row of the batch has NULL in a column of upsertKeys (" + Join(options.keys, ", ") +
                      "): it names no row of the table. Filter such rows out before the sink.");
   }
-  if (options.sequence_by.empty()) {
-    FLEUVE_ASSIGN(const ExprPtr count,
-                  Call("count", {plan::MakeLiteral(Value(std::int64_t{1}), DataType::Long())}, batch.config));
+  if (!in_sequence) {
+    FLEUVE_ASSIGN(
+        const ExprPtr count,
+        plan::CallFunction("count", {plan::MakeLiteral(Value(std::int64_t{1}), DataType::Long())}, batch.config));
     const PlanPtr counted = GroupBy(rows, keys, count);
     const ExprPtr twice = plan::MakeCall(
         "gt",
@@ -172,10 +177,10 @@ Result<PlanPtr> ReduceToKeys(const UpsertOptions& options, const SinkBatch& batc
     }
     return rows;
   }
-  FLEUVE_ASSIGN(const plan::Attribute* sequence, Find(rows, options.sequence_by, batch.config, "sequenceBy"));
-  const ExprPtr null_sequence = plan::MakeCall("isnull", {plan::MakeAttribute(*sequence)}, DataType::Boolean(), false);
-  FLEUVE_ASSIGN(const bool has_null_sequence, HasRows(plan::MakeFilter(rows, null_sequence), batch));
-  if (has_null_sequence) {
+  if (!sequence.ok()) {
+    return sequence.error();
+  }
+  if (has_null) {
     return Error(ErrorKind::kInvalidArgument, "FLEUVE_UPSERT_NULL_SEQUENCE",
                  "A row of the batch has NULL in the column of sequenceBy (" + options.sequence_by +
                      "): its place among the rows of its key is unknown.");
@@ -185,8 +190,9 @@ Result<PlanPtr> ReduceToKeys(const UpsertOptions& options, const SinkBatch& batc
     members.push_back(plan::MakeLiteral(Value(attribute.name), DataType::String()));
     members.push_back(plan::MakeAttribute(attribute));
   }
-  FLEUVE_ASSIGN(const ExprPtr whole, Call("named_struct", std::move(members), batch.config));
-  FLEUVE_ASSIGN(const ExprPtr newest, Call("max_by", {whole, plan::MakeAttribute(*sequence)}, batch.config));
+  FLEUVE_ASSIGN(const ExprPtr whole, plan::CallFunction("named_struct", std::move(members), batch.config));
+  FLEUVE_ASSIGN(const ExprPtr newest,
+                plan::CallFunction("max_by", {whole, plan::MakeAttribute(**sequence)}, batch.config));
   if (newest->kind != plan::ExprKind::kAggregate) {
     return Error::Internal("max_by is no plain aggregate");
   }
@@ -235,8 +241,9 @@ Result<bool> MergeByKeys(const UpsertOptions& options, const PlanPtr& rows, cons
     for (const std::string& name : options.keys) {
       FLEUVE_ASSIGN(const plan::Attribute* of_table, Find(spec.target, name, own.config, "upsertKeys"));
       FLEUVE_ASSIGN(const plan::Attribute* of_rows, Find(rows, name, own.config, "upsertKeys"));
-      FLEUVE_ASSIGN(ExprPtr same,
-                    Call("==", {plan::MakeAttribute(*of_table), plan::MakeAttribute(*of_rows)}, own.config));
+      FLEUVE_ASSIGN(
+          ExprPtr same,
+          plan::CallFunction("==", {plan::MakeAttribute(*of_table), plan::MakeAttribute(*of_rows)}, own.config));
       spec.condition = spec.condition ? plan::MakeAnd(spec.condition, std::move(same)) : std::move(same);
     }
     tables::MergeClause update;
@@ -245,8 +252,9 @@ Result<bool> MergeByKeys(const UpsertOptions& options, const PlanPtr& rows, cons
       // A row that comes late does not replace a newer one.
       FLEUVE_ASSIGN(const plan::Attribute* of_table, Find(spec.target, options.sequence_by, own.config, "sequenceBy"));
       FLEUVE_ASSIGN(const plan::Attribute* of_rows, Find(rows, options.sequence_by, own.config, "sequenceBy"));
-      FLEUVE_ASSIGN(const ExprPtr newer,
-                    Call(">=", {plan::MakeAttribute(*of_rows), plan::MakeAttribute(*of_table)}, own.config));
+      FLEUVE_ASSIGN(
+          const ExprPtr newer,
+          plan::CallFunction(">=", {plan::MakeAttribute(*of_rows), plan::MakeAttribute(*of_table)}, own.config));
       update.condition = plan::MakeCall(
           "or", {plan::MakeCall("isnull", {plan::MakeAttribute(*of_table)}, DataType::Boolean(), false), newer},
           DataType::Boolean(), true);
