@@ -54,6 +54,18 @@ TEST(ResourceLeaseTest, SecondLeaseWaitsForTheFirst) {
   EXPECT_TRUE(budget.Acquire(1, nullptr).ok());
 }
 
+TEST(ResourceLeaseTest, OneMoreThreadIsLentOnlyWhereOneIsFree) {
+  ResourceBudget budget(2, 100);
+  auto first = budget.Acquire(1, nullptr);
+  ASSERT_TRUE(first.ok());
+  auto second = budget.TryAcquire();
+  ASSERT_NE(second, nullptr);
+  EXPECT_EQ(second->threads(), 1);
+  EXPECT_EQ(budget.TryAcquire(), nullptr);
+  second.reset();
+  EXPECT_NE(budget.TryAcquire(), nullptr);
+}
+
 TEST(ThreadPoolTest, RunAllWaitsForEveryTask) {
   ThreadPool pool(2);
   std::atomic<int> sum{0};

@@ -35,6 +35,17 @@ Result<std::unique_ptr<ResourceLease>> ResourceBudget::Acquire(int threads_wante
   return std::make_unique<ResourceLease>(this, granted, memory_bytes_ / threads_ * granted);
 }
 
+std::unique_ptr<ResourceLease> ResourceBudget::TryAcquire() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (threads_lent_ >= threads_) {
+      return nullptr;
+    }
+    ++threads_lent_;
+  }
+  return std::make_unique<ResourceLease>(this, 1, memory_bytes_ / threads_);
+}
+
 void ResourceBudget::Release(int threads) {
   {
     const std::lock_guard lock(mutex_);

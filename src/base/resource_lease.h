@@ -42,6 +42,9 @@ class ResourceBudget {
   /// of leases. kCancelled when the token is cancelled first.
   Result<std::unique_ptr<ResourceLease>> Acquire(int threads_wanted, const CancellationTokenPtr& token);
 
+  /// One more thread for work that goes on without it as well; null where none is free.
+  std::unique_ptr<ResourceLease> TryAcquire();
+
   int threads() const { return threads_; }
   std::int64_t memory_bytes() const { return memory_bytes_; }
 

@@ -107,6 +107,7 @@ Result<std::unique_ptr<Process>> Process::Start(const Settings& settings) {
       options.threads = threads;
       options.memory_bytes = budget->memory_bytes();
       options.spill_directory = scratch + "/spill";
+      options.budget = budget;
       FLEUVE_ASSIGN(auto engine, engine::Engine::Open(options));
       return std::shared_ptr<engine::Engine>(std::move(engine));
     };

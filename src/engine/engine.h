@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/cancellation.h"
+#include "base/resource_lease.h"
 #include "base/result.h"
 #include "columnar/record_batch.h"
 #include "plan/logical_plan.h"
@@ -28,6 +29,8 @@ struct EngineOptions {
   std::int64_t memory_bytes = 0;
   /// Where operators spill to; empty = a fresh folder below the system's temporary one, removed with the engine.
   std::string spill_directory;
+  /// Where a run that writes much takes another thread from, if one is free; null = it has its own alone.
+  std::shared_ptr<ResourceBudget> budget;
 };
 
 /// What observe() computed in one run.

@@ -2,9 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <chrono>
+#include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "base/ids.h"
@@ -665,6 +668,54 @@ TEST_F(EngineTest, FilesRollAndFailuresLeaveNothing) {
   ASSERT_FALSE(failed.ok());
   EXPECT_EQ(failed.error().kind(), ErrorKind::kCancelled);
   EXPECT_TRUE(std::filesystem::is_empty(folder_ / "failed"));
+}
+
+TEST_F(EngineTest, RowGroupsThatAnotherThreadEncodesAreTheSame) {
+  WriteSpec spec;
+  spec.row_group_rows = 4096;
+  spec.target_file_bytes = 200000;
+  const auto budget = std::make_shared<ResourceBudget>(2, 1 << 30);
+  std::map<std::string, std::vector<std::string>> contents;
+  for (const char* name : {"alone", "beside"}) {
+    EngineOptions options;
+    options.threads = 1;
+    options.budget = name == std::string("beside") ? budget : nullptr;
+    auto engine = Engine::Open(options);
+    ASSERT_TRUE(engine.ok()) << engine.error().ToString();
+    spec.folder = folder_ / name;
+    auto written = (*engine)->WriteFiles(Range(0, 100000), spec, {});
+    ASSERT_TRUE(written.ok()) << written.error().ToString();
+    for (const auto& file : written->files) {
+      std::ifstream in(folder_ / name / file.relative_path, std::ios::binary);
+      contents[name].emplace_back(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+    }
+  }
+  EXPECT_GT(contents["alone"].size(), 1U);
+  EXPECT_EQ(contents["alone"], contents["beside"]);
+  const auto one = budget->TryAcquire();
+  const auto two = budget->TryAcquire();
+  EXPECT_TRUE(one != nullptr && two != nullptr);
+}
+
+TEST_F(EngineTest, ARowGroupThatCannotBeWrittenFailsTheRun) {
+  EngineOptions options;
+  options.budget = std::make_shared<ResourceBudget>(2, 1 << 30);
+  auto engine = Engine::Open(options);
+  ASSERT_TRUE(engine.ok()) << engine.error().ToString();
+  WriteSpec spec;
+  spec.folder = folder_ / "too_large";
+  spec.row_group_rows = 100000;
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{1000000, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const auto failed = (*engine)->WriteFiles(Range(0, 100000000), spec, {});
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  ASSERT_FALSE(failed.ok());
+  EXPECT_THAT(failed.error().message(), testing::HasSubstr("File too large"));
+  EXPECT_TRUE(std::filesystem::is_empty(spec.folder));
 }
 
 TEST_F(EngineTest, ColumnsAreFoundByFieldId) {

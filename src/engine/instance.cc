@@ -76,7 +76,7 @@ std::vector<plan::Attribute> VisibleColumns(const plan::LogicalPlan& plan) {
   return columns;
 }
 
-Instance::Instance(const EngineOptions& options) {
+Instance::Instance(const EngineOptions& options) : budget_(options.budget) {
   if (duckdb::DuckDB::LibraryVersion() != std::string(kDuckdbVersion) ||
       duckdb::DuckDB::SourceID() != std::string(kDuckdbSourceId)) {
     RaiseError(Error::Internal(std::string("the library libduckdb.so is version ") + duckdb::DuckDB::LibraryVersion() +

@@ -26,11 +26,14 @@ class Instance {
   void Set(const std::string& name, duckdb::Value value);
   int threads() const { return threads_; }
   void set_threads(int threads) { threads_ = threads; }
+  /// May be null.
+  const std::shared_ptr<ResourceBudget>& budget() const { return budget_; }
 
  private:
   std::unique_ptr<duckdb::DuckDB> db_;
   std::string own_spill_directory_;
   std::atomic<int> threads_{1};
+  const std::shared_ptr<ResourceBudget> budget_;
 };
 
 /// One plan on its way through an instance: a connection of its own, rows as chunks. Threads: one at a time.

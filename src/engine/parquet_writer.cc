@@ -1,6 +1,7 @@
 #include "parquet_writer.hpp"
 
 #include <filesystem>
+#include <future>
 
 #include "duckdb/common/types/column/column_data_collection.hpp"
 #include "engine/carriers_internal.h"
@@ -159,6 +160,12 @@ struct ParquetFileWriter::State {
     NewBuffer();
   }
 
+  ~State() {
+    if (encoding.valid()) {
+      encoding.wait();
+    }
+  }
+
   void NewBuffer() {
     buffer = std::make_unique<duckdb::ColumnDataCollection>(context, types);
     buffer->InitializeAppend(append);
@@ -177,11 +184,37 @@ struct ParquetFileWriter::State {
         false, 0.01, 3, duckdb::ParquetVersion::V1, duckdb::GeoParquetVersion::NONE);
   }
 
-  void FlushBuffer() {
+  void Encode(duckdb::ColumnDataCollection& rows) {
     if (writer == nullptr) {
       Open();
     }
-    writer->Flush(*buffer, transform);
+    writer->Flush(rows, transform);
+  }
+
+  /// Waits for the row group before; raises what it raised.
+  void Join() {
+    if (encoding.valid()) {
+      encoding.get();
+      encoding_bytes = 0;
+      written_bytes = writer->FileSize();
+    }
+  }
+
+  /// Ends the row group; more rows come.
+  void EndRowGroup() {
+    Join();
+    auto lease = options.budget != nullptr ? options.budget->TryAcquire() : nullptr;
+    if (lease == nullptr) {
+      Encode(*buffer);
+      written_bytes = writer->FileSize();
+    } else {
+      encoding_bytes = buffer->SizeInBytes();
+      encoding = std::async(std::launch::async, [this, rows = std::move(buffer), held = std::move(lease)]() mutable {
+        Encode(*rows);
+        rows.reset();
+        held.reset();
+      });
+    }
     NewBuffer();
   }
 
@@ -194,6 +227,10 @@ struct ParquetFileWriter::State {
   duckdb::ColumnDataAppendState append;
   std::unique_ptr<duckdb::ParquetWriter> writer;
   duckdb::unique_ptr<duckdb::ParquetWriteTransformData> transform;
+  /// The row group that another thread encodes: until it is joined, `writer` and `transform` are that thread's.
+  std::future<void> encoding;
+  duckdb::idx_t encoding_bytes = 0;
+  duckdb::idx_t written_bytes = 0;
 };
 
 ParquetFileWriter::ParquetFileWriter(duckdb::ClientContext& context, const ParquetFileOptions& options,
@@ -217,19 +254,21 @@ void ParquetFileWriter::Write(duckdb::DataChunk& rows) {
   state_->buffer->Append(state_->append, renamed);
   if (static_cast<std::int64_t>(state_->buffer->Count()) >= state_->options.row_group_rows ||
       state_->buffer->SizeInBytes() >= kRowGroupBytes) {
-    state_->FlushBuffer();
+    state_->EndRowGroup();
   }
 }
 
 std::int64_t ParquetFileWriter::bytes() const {
-  // What waits in memory gets smaller by about half when it is written.
-  return static_cast<std::int64_t>((state_->writer != nullptr ? state_->writer->FileSize() : 0) +
-                                   state_->buffer->SizeInBytes() / 2);
+  // What waits in memory gets smaller by about half when it is written. The same rows give the same sizes, whatever
+  // the other thread has done meanwhile: files are cut by them.
+  return static_cast<std::int64_t>(state_->written_bytes +
+                                   (state_->encoding_bytes + state_->buffer->SizeInBytes()) / 2);
 }
 
 std::int64_t ParquetFileWriter::Finish() {
+  state_->Join();
   if (state_->buffer->Count() > 0) {
-    state_->FlushBuffer();
+    state_->Encode(*state_->buffer);
   }
   if (state_->writer == nullptr) {
     state_->Open();

@@ -22,6 +22,8 @@ struct ParquetFileOptions {
   std::string compression = "snappy";
   std::map<std::string, std::string> key_value_metadata;
   std::int64_t row_group_rows = 122880;
+  /// Full row groups are encoded on another thread of it, if one is free, while the next one fills; may be null.
+  std::shared_ptr<ResourceBudget> budget;
 };
 
 /// Raises kUnsupported for types that Parquet (or Spark's writer) does not hold and for unknown codecs.

@@ -128,6 +128,7 @@ class FileSetWriter {
       parquet_.key_value_metadata.emplace("org.apache.spark.sql.parquet.row.metadata", physical_.ToJson().Dump());
       parquet_.key_value_metadata.emplace("org.apache.spark.version", "4.1.1");
       parquet_.row_group_rows = spec.row_group_rows;
+      parquet_.budget = run.instance().budget();
       CheckParquetOptions(parquet_);
       extension_ = ParquetExtension(spec.compression);
     } else {
