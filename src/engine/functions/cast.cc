@@ -370,6 +370,10 @@ Result<Caster> ToDecimalCarrier(const Rule& rule) {
         if (!std::isfinite(value)) {
           return std::nullopt;
         }
+        Int128 decimal = 0;
+        if (DecimalOfReal(value, rule.to.precision(), rule.to.scale(), &decimal) == DecimalParse::kOk) {
+          return static_cast<T>(decimal);
+        }
         return narrow(DecimalFromText(JavaDoubleToString(value), rule));
       } else {
         return narrow(FitDecimal(Int128{value}, scale, rule));

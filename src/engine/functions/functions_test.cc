@@ -2,9 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
+#include <random>
+
 #include "duckdb/execution/expression_executor_state.hpp"
 #include "engine/carriers_internal.h"
 #include "engine/functions/register_internal.h"
+#include "engine/functions/text_numbers_internal.h"
 #include "engine/functions/value_text_internal.h"
 #include "engine/raise_internal.h"
 #include "plan/coercion.h"
@@ -144,6 +149,30 @@ TEST(Functions, DecimalsKeepSparksScale) {
   EXPECT_EQ(Call("%", {a, b}), "0.6700");
   EXPECT_EQ(Call("round", {Decimal(2345, 4, 3), Int(2)}), "2.35");
   EXPECT_EQ(Call("bround", {Decimal(2345, 4, 3), Int(2)}), "2.34");
+}
+
+TEST(Functions, DecimalsOfRealsAreThoseOfTheirTexts) {
+  std::mt19937_64 random(7);
+  std::vector<double> values = {0.0,       -0.0,   0.005, 0.015, 1.005, 2.675, 1e15, 999999999999999.0,
+                                0.1 + 0.2, 5e-324, 1e300};
+  for (int i = 0; i < 100000; ++i) {
+    const double whole = static_cast<double>(static_cast<std::int64_t>(random() % 2000000000000) - 1000000000000);
+    values.push_back(whole / std::pow(10, static_cast<double>(random() % 12)));
+    values.push_back(std::nextafter(values.back(), 0));
+    const double bits = std::bit_cast<double>(random());
+    if (std::isfinite(bits)) {
+      values.push_back(bits);
+    }
+  }
+  for (const double value : values) {
+    for (const auto& [precision, scale] : {std::pair(12, 2), std::pair(10, 0), std::pair(18, 9), std::pair(38, 18)}) {
+      types::Int128 expected = 0;
+      types::Int128 got = 0;
+      const auto outcome = ParseDecimal(JavaDoubleToString(value), precision, scale, &expected);
+      ASSERT_EQ(DecimalOfReal(value, precision, scale, &got), outcome) << JavaDoubleToString(value);
+      ASSERT_TRUE(outcome != DecimalParse::kOk || got == expected) << JavaDoubleToString(value) << " " << scale;
+    }
+  }
 }
 
 TEST(Functions, CastsOfText) {

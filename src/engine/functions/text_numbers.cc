@@ -1,3 +1,4 @@
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -237,6 +238,26 @@ DecimalParse ParseDecimal(std::string_view text, int precision, int scale, types
   }
   *out = negative ? -value : value;
   return DecimalParse::kOk;
+}
+
+DecimalParse DecimalOfReal(double value, int precision, int scale, types::Int128* out) {
+  // Whole numbers up to 10^15 and powers of ten up to 10^22 are exact, and so a quotient of them that gives the value
+  // back is its shortest text: two decimals of so few digits are never the same double.
+  constexpr double kExact = 1e15;
+  static constexpr auto kPowers =
+      std::to_array<double>({1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15});
+  const auto at = static_cast<std::size_t>(scale);
+  if (at < kPowers.size() && at <= static_cast<std::size_t>(precision)) {
+    const double scaled = std::nearbyint(value * kPowers[at]);
+    const double bound = precision < 15 ? kPowers[static_cast<std::size_t>(precision)] : kExact;
+    if (std::fabs(scaled) < bound && scaled / kPowers[at] == value) {
+      *out = static_cast<std::int64_t>(scaled);
+      return DecimalParse::kOk;
+    }
+  }
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof(text), value, std::chars_format::scientific).ptr;
+  return ParseDecimal(std::string_view(text, static_cast<std::size_t>(end - text)), precision, scale, out);
 }
 
 namespace {

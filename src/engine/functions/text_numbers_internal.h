@@ -23,6 +23,8 @@ std::optional<bool> ParseBoolean(std::string_view text);
 enum class DecimalParse { kOk, kMalformed, kOverflow };
 /// A decimal of `precision` and `scale`, rounded half up.
 DecimalParse ParseDecimal(std::string_view text, int precision, int scale, types::Int128* out);
+/// The same of a finite number's shortest text.
+DecimalParse DecimalOfReal(double value, int precision, int scale, types::Int128* out);
 /// Microseconds of `1 10:00:00`, `INTERVAL '1' DAY`, `2` for the fields of `type`.
 std::optional<std::int64_t> ParseDayTime(std::string_view text, const types::DataType& type);
 /// Months of `1-2`, `INTERVAL '5' YEAR`, `3` for the fields of `type`.
