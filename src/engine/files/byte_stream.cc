@@ -389,23 +389,32 @@ Error FailedReadFile(const std::string& uri, const Error& cause) {
 }
 
 LineReader::LineReader(std::unique_ptr<ByteStream> stream, std::int64_t begin, std::int64_t end, std::string separator)
-    : stream_(std::move(stream)), separator_(std::move(separator)), end_(end), offset_(begin), skip_first_(begin > 0) {
-  buffer_.resize(kBlock);
-}
+    : stream_(std::move(stream)),
+      separator_(std::move(separator)),
+      end_(end),
+      offset_(begin),
+      skip_first_(begin > 0),
+      block_(std::make_shared_for_overwrite<char[]>(kBlock)),
+      capacity_(kBlock) {}
 
 Result<bool> LineReader::Fill() {
   if (at_end_) {
     return false;
   }
-  if (position_ > 0) {
-    std::memmove(buffer_.data(), buffer_.data() + position_, filled_ - position_);
-    filled_ -= position_;
-    position_ = 0;
+  const std::size_t rest = filled_ - position_;
+  const bool full = rest == capacity_;
+  if (full || block_.use_count() > 1) {  // others still read what stands in it
+    const std::size_t capacity = full ? capacity_ * 2 : capacity_;
+    auto fresh = std::make_shared_for_overwrite<char[]>(capacity);
+    std::memcpy(fresh.get(), block_.get() + position_, rest);
+    block_ = std::move(fresh);
+    capacity_ = capacity;
+  } else if (position_ > 0) {
+    std::memmove(block_.get(), block_.get() + position_, rest);
   }
-  if (filled_ == buffer_.size()) {
-    buffer_.resize(buffer_.size() * 2);
-  }
-  FLEUVE_ASSIGN(const std::size_t got, stream_->Read(buffer_.data() + filled_, buffer_.size() - filled_));
+  filled_ = rest;
+  position_ = 0;
+  FLEUVE_ASSIGN(const std::size_t got, stream_->Read(block_.get() + filled_, capacity_ - filled_));
   filled_ += got;
   at_end_ = got == 0;
   return got > 0;
@@ -414,7 +423,7 @@ Result<bool> LineReader::Fill() {
 Result<bool> LineReader::NextRaw(std::string_view* line) {
   std::size_t scanned = 0;
   for (;;) {
-    const char* begin = buffer_.data() + position_;
+    const char* begin = block_.get() + position_;
     const std::size_t available = filled_ - position_;
     std::size_t length = std::string_view::npos;
     std::size_t ending = 0;

@@ -43,8 +43,11 @@ class LineReader {
   /// \param separator  empty: \n, \r\n and \r end a line.
   LineReader(std::unique_ptr<ByteStream> stream, std::int64_t begin, std::int64_t end, std::string separator);
 
-  /// The next line without its separator; false at the end. The text lives until the next call.
+  /// The next line without its separator; false at the end. The text lives until the next call, and as long as the
+  /// `block` that was current after this one.
   Result<bool> Next(std::string_view* line);
+  /// What holds the last line.
+  const std::shared_ptr<char[]>& block() const { return block_; }
   /// The separator that ended the last line; empty at the end of the file.
   std::string_view terminator() const { return terminator_; }
 
@@ -55,11 +58,12 @@ class LineReader {
   std::unique_ptr<ByteStream> stream_;
   const std::string separator_;
   const std::int64_t end_;
-  /// File position of buffer_[position_].
+  /// File position of block_[position_].
   std::int64_t offset_;
   bool skip_first_;
   bool at_end_ = false;
-  std::string buffer_;
+  std::shared_ptr<char[]> block_;
+  std::size_t capacity_;
   std::size_t position_ = 0;
   std::size_t filled_ = 0;
   std::string_view terminator_;

@@ -155,6 +155,31 @@ TEST_F(FilesTest, ArraysAtTheTopAreRows) {
   EXPECT_EQ(rows[4999][0], Value(4999));
 }
 
+TEST_F(FilesTest, LongTextsOutliveTheBlocksTheyWereReadFrom) {
+  std::string text;
+  Rows expected;
+  for (int i = 0; i < 20000; ++i) {
+    const std::string number = std::to_string(i);
+    const std::string plain = number + std::string(40 + static_cast<std::size_t>(i % 90), 'p');
+    const std::string escaped = number + std::string(30, 'e') + "\n";
+    text += "{\"a\":\"" + plain + "\",\"o\":{\"s\":\"" + number + std::string(30, 'e') + "\\n\"},\"l\":[\"" + plain +
+            "\",\"short\"],\"m\":{\"" + plain + "\":\"" + plain + "\"}}\n";
+    if (i % 1000 == 7) {
+      text += "[{\"a\":\"" + plain + "\"},{\"a\":\"" + plain + "\"}]\n";
+    }
+    expected.push_back({plain, Value(Value::List{escaped}), Value(Value::List{plain, "short"}),
+                        Value(Value::List{Value(Value::List{plain, plain})})});
+    if (i % 1000 == 7) {
+      expected.insert(expected.end(), 2, {plain, Value(), Value(), Value()});
+    }
+  }
+  const auto rows = Read(kJson, "a string, o struct<s:string>, l array<string>, m map<string,string>", text);
+  ASSERT_EQ(rows.size(), expected.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    ASSERT_EQ(rows[i], expected[i]) << i;
+  }
+}
+
 TEST_F(FilesTest, PartsOfALargeFileGiveEachLineOnceInOrder) {
   std::string text;
   std::mt19937 random(7);

@@ -46,6 +46,7 @@ class JsonReader final : public RecordReader, public JsonUnknownFields {
 
   idx_t Read(RowTarget& target, idx_t capacity) override {
     idx_t count = 0;
+    held_ = nullptr;  // the target's vectors are new
     while (count < capacity) {
       if (!pending_.empty()) {
         if (count > 0) {
@@ -122,6 +123,10 @@ class JsonReader final : public RecordReader, public JsonUnknownFields {
     if (!more.ok()) {
       failure_ = FailedReadFile(part_.file->uri, more.error());
       return false;
+    }
+    if (lines_->block().get() != held_) {
+      held_ = lines_->block().get();
+      parser_.HoldTexts(&lines_->block());
     }
     return *more;
   }
@@ -246,6 +251,8 @@ class JsonReader final : public RecordReader, public JsonUnknownFields {
 
   /// An array at the top: each element is a row. Nothing is given out before the whole array has been read.
   idx_t Documents(RowTarget& target, idx_t row) {
+    parser_.HoldTexts(nullptr);  // rows go to several chunks
+    held_ = nullptr;
     JsonScanner& scanner = parser_.scanner();
     scanner.Open();
     std::deque<std::unique_ptr<Chunk>> chunks;
@@ -329,6 +336,8 @@ class JsonReader final : public RecordReader, public JsonUnknownFields {
   std::unique_ptr<JsonNode> root_;
   const bool rescuing_;
   std::unique_ptr<LineReader> lines_;
+  /// The block of lines that the parser knows of.
+  const char* held_ = nullptr;
   /// Why the file could not be read on; raised once the rows before it have been given.
   std::optional<Error> failure_;
   bool document_read_ = false;

@@ -192,6 +192,9 @@ class JsonScanner {
     return SlowString(quote, begin, text);
   }
 
+  /// True for a text that `String` had to put together, which does not stand in the document.
+  bool IsUnescaped(std::string_view text) const { return text.data() == scratch_.data(); }
+
   /// Consumes any value that begins here, checking its grammar.
   bool SkipValue() {
     const JsonToken token = Begin();

@@ -34,6 +34,16 @@ void Store(duckdb::Vector& out, idx_t row, T value) {
   FlatVector::Validity(out).SetValid(row);
 }
 
+/// Keeps the text alive that strings of a vector point into.
+class HeldText final : public duckdb::VectorBuffer {
+ public:
+  explicit HeldText(std::shared_ptr<char[]> block)
+      : VectorBuffer(duckdb::VectorBufferType::OPAQUE_BUFFER), block_(std::move(block)) {}
+
+ private:
+  const std::shared_ptr<char[]> block_;
+};
+
 bool ParseInteger(std::string_view text, std::int64_t* value) {
   if (!text.empty() && text[0] == '+') {
     text.remove_prefix(1);
@@ -595,6 +605,18 @@ JsonOutcome JsonValueParser::Map(JsonNode& node, duckdb::Vector& out, idx_t row,
   return extra ? JsonOutcome::kExtra : partial ? JsonOutcome::kPartial : JsonOutcome::kOk;
 }
 
+void JsonValueParser::PutText(JsonNode& node, duckdb::Vector& out, idx_t row, std::string_view text) {
+  if (block_ == nullptr || text.size() <= duckdb::string_t::INLINE_LENGTH || scanner_.IsUnescaped(text)) {
+    SetText(out, row, text);
+    return;
+  }
+  if (node.held != hold_) {
+    duckdb::StringVector::AddBuffer(out, duckdb::make_buffer<HeldText>(*block_));
+    node.held = hold_;
+  }
+  Store(out, row, duckdb::string_t(text.data(), static_cast<std::uint32_t>(text.size())));
+}
+
 JsonOutcome JsonValueParser::Scalar(JsonNode& node, JsonToken token, duckdb::Vector& out, idx_t row) {
   if (options_.strings_hold_values && token == JsonToken::kString && !node.type.IsString()) {
     std::string_view text;
@@ -616,7 +638,7 @@ JsonOutcome JsonValueParser::Scalar(JsonNode& node, JsonToken token, duckdb::Vec
         if (!scanner_.String(&text)) {
           return JsonOutcome::kSyntax;
         }
-        SetText(out, row, text);
+        PutText(node, out, row, text);
         return JsonOutcome::kOk;
       }
       if (token == JsonToken::kInteger || token == JsonToken::kFraction) {

@@ -37,6 +37,7 @@ struct JsonNode {
   std::unique_ptr<JsonNode> key;
   std::size_t hint = 0;
   std::uint64_t generation = 0;
+  std::uint64_t held = 0;  ///< the hold of its parser that its vector has
 
   /// Index of the field, or -1.
   int Find(std::string_view name, bool case_sensitive);
@@ -78,6 +79,13 @@ class JsonValueParser {
 
   JsonScanner& scanner() { return scanner_; }
 
+  /// From here on texts without escapes are not copied: the vectors that get them hold the block in which the scanned
+  /// text lies. To be called anew for other vectors and for another block. Null: texts are copied.
+  void HoldTexts(const std::shared_ptr<char[]>* block) {
+    block_ = block;
+    ++hold_;
+  }
+
   /// Parses the object that begins at the scanner's place into row `row` of the columns (null: only its grammar is
   /// checked). Fields that are missing become NULL.
   /// \param rescued  null, or collects `"name":value` members that found no place.
@@ -91,6 +99,7 @@ class JsonValueParser {
   JsonOutcome Array(JsonNode& node, duckdb::Vector& out, duckdb::idx_t row, bool rescuing);
   JsonOutcome Map(JsonNode& node, duckdb::Vector& out, duckdb::idx_t row, bool rescuing);
   JsonOutcome Scalar(JsonNode& node, JsonToken token, duckdb::Vector& out, duckdb::idx_t row);
+  void PutText(JsonNode& node, duckdb::Vector& out, duckdb::idx_t row, std::string_view text);
   JsonOutcome Mismatch(JsonToken token, duckdb::Vector& out, duckdb::idx_t row);
   void Rescue(std::string* rescued, std::string_view name, std::string_view raw);
 
@@ -102,6 +111,8 @@ class JsonValueParser {
   std::vector<std::string> path_;
   int depth_ = 0;
   std::string text_;
+  const std::shared_ptr<char[]>* block_ = nullptr;
+  std::uint64_t hold_ = 0;
 };
 
 /// Decimal text (`[-+]digits[.digits][e±n]`) as an unscaled value of scale `scale`, rounded half up; false where it is
