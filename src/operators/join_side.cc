@@ -11,6 +11,8 @@ namespace {
 /// A chunk with this many rows or bytes takes no more.
 constexpr std::uint32_t kChunkRows = 8;
 constexpr std::size_t kChunkBytes = 1024;
+/// Times of new rows that are put together.
+constexpr std::size_t kMostNewTimes = 4096;
 
 /// In front of a key's own entry: the numbers of its first and last further chunk; first > last: there are none.
 struct Head {
@@ -104,6 +106,7 @@ std::int64_t JoinSide::EntryCount(const state::Store& store, state::SpaceId firs
 }
 
 void JoinSide::Finish() {
+  PutTimes();
   std::string totals;
   state::AppendRaw(totals, key_count_);
   state::AppendRaw(totals, row_count_);
@@ -112,27 +115,17 @@ void JoinSide::Finish() {
   }
 }
 
-void JoinSide::Near(const state::ByteRows& keys, std::size_t first, std::size_t count,
-                    const std::vector<std::int64_t>* times) {
+void JoinSide::Near(const state::ByteRows& keys, std::size_t first, std::size_t count) {
   near_keys_.Clear();
-  near_entries_.Clear();
   for (std::size_t i = first; i < first + count; ++i) {
     near_keys_.bytes().push_back('\0');
     near_keys_.Add(keys[i]);
-    if (times != nullptr && (*times)[i] != kNoTime) {
-      state::AppendTime(near_entries_.bytes(), (*times)[i]);
-      near_entries_.bytes().push_back('\0');
-      near_entries_.Add(keys[i]);
-    }
   }
   store_.GetMany(rows_, near_keys_, &near_values_);
-  if (!near_entries_.empty()) {
-    store_.GetMany(this->times(), near_entries_, &near_values_);
-  }
 }
 
-Result<void> JoinSide::Each(std::string_view key, const Visit& visit) const {
-  const std::string_view value = store_.Get(rows_, ChunkKey(key, 0));
+Result<void> JoinSide::Each(std::string_view key, std::size_t near, const Visit& visit) const {
+  const std::string_view value = near < near_values_.size() ? near_values_[near] : store_.Get(rows_, ChunkKey(key, 0));
   if (value.data() == nullptr) {
     return {};
   }
@@ -149,7 +142,17 @@ Result<void> JoinSide::Each(std::string_view key, const Visit& visit) const {
   return {};
 }
 
+void JoinSide::PutTimes() {
+  no_values_.Clear();
+  for (std::size_t i = 0; i < new_times_.size(); ++i) {
+    no_values_.EndRow();
+  }
+  store_.PutMany(times(), new_times_, no_values_);
+  new_times_.Clear();
+}
+
 Result<void> JoinSide::Add(std::string_view key, std::string_view bytes, std::int64_t time, bool matched) {
+  near_values_.clear();
   const std::string head_key = ChunkKey(key, 0);
   const std::string_view known = store_.Get(rows_, head_key);
   Head head;
@@ -186,15 +189,17 @@ Result<void> JoinSide::Add(std::string_view key, std::string_view bytes, std::in
   store_.Put(rows_, chunk_key, value_);
   ++row_count_;
   if (time != kNoTime) {
-    entry_.clear();
-    state::AppendTime(entry_, time);
-    entry_ += chunk_key;
-    store_.Put(times(), entry_, "");
+    state::AppendTime(new_times_.bytes(), time);
+    new_times_.Add(chunk_key);
+    if (new_times_.size() >= kMostNewTimes) {
+      PutTimes();
+    }
   }
   return {};
 }
 
 Result<void> JoinSide::SetMatched(std::string_view key, std::uint32_t chunk, std::uint32_t place) {
+  near_values_.clear();
   const std::string chunk_key = ChunkKey(key, chunk);
   value_ = store_.Get(rows_, chunk_key);
   bool changed = false;
@@ -269,6 +274,7 @@ Result<void> JoinSide::ExpireChunk(std::string_view key, std::uint32_t chunk, st
 }
 
 Result<std::int64_t> JoinSide::Expire(std::int64_t limit, const Visit& gone) {
+  PutTimes();
   state::ByteRows entries;
   store_.Range(times(), INT64_MIN, limit, [&entries](std::string_view entry, std::string_view) {
     entries.Add(entry);
@@ -291,6 +297,7 @@ Result<std::int64_t> JoinSide::Expire(std::int64_t limit, const Visit& gone) {
     }
     FLEUVE_TRY(ExpireChunk(name.substr(1), chunk, limit, gone, &count));
   }
+  near_values_.clear();
   store_.RemoveMany(times(), entries);
   return count;
 }

@@ -46,23 +46,26 @@ class JoinSide {
   using Visit = std::function<Result<void>(const Row& row)>;
 
   /// Looks `count` keys up together, so that what is asked of them next lies near: many lookups wait for the memory
-  /// side by side. \param times  not null: rows with these times will be added.
-  void Near(const state::ByteRows& keys, std::size_t first, std::size_t count, const std::vector<std::int64_t>* times);
-  /// The rows of a key. Views stay valid until the next change of the store.
-  Result<void> Each(std::string_view key, const Visit& visit) const;
+  /// side by side.
+  void Near(const state::ByteRows& keys, std::size_t first, std::size_t count);
+  /// The rows of a key, the last `Near`'s key `near`. Views stay valid until the next change of the store; other sides
+  /// of it do not change it between `Near` and this.
+  Result<void> Each(std::string_view key, std::size_t near, const Visit& visit) const;
   Result<void> Add(std::string_view key, std::string_view bytes, std::int64_t time, bool matched);
   /// Sets the matched flag of a row that `Each` gave; places stay as they are.
   Result<void> SetMatched(std::string_view key, std::uint32_t chunk, std::uint32_t place);
   /// Removes every row whose time is at or below `limit`; `gone` sees each before it goes, and must not change the
   /// store. Gives their number.
   Result<std::int64_t> Expire(std::int64_t limit, const Visit& gone);
-  /// Writes the totals; once, at the end of a batch.
+  /// Writes what is left to write; once, at the end of a batch.
   void Finish();
 
   /// Keys and rows of a side, as numRowsTotal counts them.
   static std::int64_t EntryCount(const state::Store& store, state::SpaceId first_space);
 
  private:
+  /// Puts the times of the rows that were added.
+  void PutTimes();
   state::SpaceId times() const { return rows_ + 1; }
   state::SpaceId totals() const { return rows_ + 2; }
   Result<void> ExpireChunk(std::string_view key, std::uint32_t chunk, std::int64_t limit, const Visit& gone,
@@ -74,9 +77,10 @@ class JoinSide {
   std::int64_t row_count_ = 0;
   // Kept for their memory.
   std::string value_;
-  std::string entry_;
+  state::ByteRows new_times_;
+  state::ByteRows no_values_;
   state::ByteRows near_keys_;
-  state::ByteRows near_entries_;
+  /// Of `near_keys_`; empty once the store has changed.
   std::vector<std::string_view> near_values_;
 };
 

@@ -70,9 +70,9 @@ PlanPtr WithRows(const PlanPtr& fragment, const std::vector<std::shared_ptr<cons
 
 class BatchOfOperator final : public OperatorBatch {
  public:
-  BatchOfOperator(const BatchRun& run, const StatefulOperator& op,
+  BatchOfOperator(const BatchRun& run, const StatefulOperator& op, state::Store& store,
                   const std::vector<std::shared_ptr<const plan::RowScan>>& rows)
-      : run_(run), op_(op), rows_(rows) {}
+      : run_(run), op_(op), store_(store), rows_(rows) {}
 
   Result<std::unique_ptr<columnar::BatchReader>> Read(std::size_t input) override {
     FLEUVE_ASSIGN(PlanPtr bound, run_.bind(op_.inputs()[input]));
@@ -91,7 +91,10 @@ class BatchOfOperator final : public OperatorBatch {
     return engine::ReadAll(*reader);
   }
 
-  Result<void> CheckCancelled() const override { return run_.token ? run_.token->Check() : Result<void>(); }
+  Result<void> CheckCancelled() const override {
+    FLEUVE_TRY(store_.CheckMemory());
+    return run_.token ? run_.token->Check() : Result<void>();
+  }
 
  private:
   engine::ExecuteOptions Options() const {
@@ -103,6 +106,7 @@ class BatchOfOperator final : public OperatorBatch {
 
   const BatchRun& run_;
   const StatefulOperator& op_;
+  state::Store& store_;
   const std::vector<std::shared_ptr<const plan::RowScan>>& rows_;
 };
 
@@ -148,6 +152,10 @@ Result<std::unique_ptr<StatefulQuery>> StatefulQuery::Make(const PlanPtr& plan, 
   const std::vector<std::size_t> order = SparkOrder(cut);
   std::unique_ptr<StatefulQuery> query(new StatefulQuery(std::move(options)));
   query->top_ = cut.top;
+  if (query->options_.memory_limit_bytes > 0) {
+    query->budget_ = std::make_shared<state::MemoryBudget>();
+    query->budget_->limit_bytes = query->options_.memory_limit_bytes;
+  }
   for (std::size_t i = 0; i < cut.operators.size(); ++i) {
     auto one = std::make_unique<Cut>();
     one->op = std::move(cut.operators[i]);
@@ -199,6 +207,7 @@ Result<void> StatefulQuery::Open(BatchId next, const std::string& state_ids) {
     spec.partitions = options_.partitions;
     spec.spaces = cut->op->spaces();
     spec.versions_to_retain = options_.versions_to_retain;
+    spec.budget = budget_;
     state::Version version;
     version.number = next.value;
     // {"0":[["<attempt>"]]}: partitions of stores; ours have one of each.
@@ -238,13 +247,14 @@ Result<PlanPtr> StatefulQuery::Run(const BatchRun& run) {
   for (std::size_t i = 0; i < operators_.size(); ++i) {
     Cut& cut = *operators_[i];
     cut.counts = OperatorCounts{};
-    BatchOfOperator batch(run, *cut.op, rows);
+    BatchOfOperator batch(run, *cut.op, *cut.store, rows);
     batch.late_micros = late[i];
     batch.evict_micros = evict[i];
     batch.timestamp_micros = run.timestamp_ms * 1000;
     batch.counts = &cut.counts;
     FLEUVE_TRY(Failpoint("operators.run"));
     FLEUVE_ASSIGN(rows[i], cut.op->Run(batch, *cut.store));
+    FLEUVE_TRY(cut.store->CheckMemory());
     StateOperatorProgress& progress = cut.progress;
     progress.operator_name = cut.op->name();
     progress.rows_total = cut.op->rows_total(*cut.store);

@@ -50,6 +50,8 @@ struct StatefulOptions {
   /// `spark.sql.shuffle.partitions` as pinned in the offsets: reported, never used.
   std::int64_t partitions = 200;
   std::int64_t versions_to_retain = 100;
+  /// What all states of the query may take of memory together; 0: no limit.
+  std::int64_t memory_limit_bytes = 0;
 };
 
 /// One batch.
@@ -145,6 +147,7 @@ class StatefulQuery {
   /// In the order in which they run: an operator's inputs come before it. The position is the operator's number.
   std::vector<std::unique_ptr<Cut>> operators_;
   plan::PlanPtr top_;
+  std::shared_ptr<state::MemoryBudget> budget_;
   bool open_ = false;
   bool ran_ = false;
   bool has_staged_ = false;

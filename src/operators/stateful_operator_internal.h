@@ -54,6 +54,7 @@ class OperatorBatch {
   virtual Result<std::unique_ptr<columnar::BatchReader>> Read(std::size_t input) = 0;
   /// Runs a plan of the operator's own over rows it has (kRows leaves), to the end.
   virtual Result<std::vector<columnar::RecordBatch>> Query(const plan::PlanPtr& plan) = 0;
+  /// Asked once per piece of rows: whether the run shall end, or its state has outgrown its memory.
   virtual Result<void> CheckCancelled() const = 0;
 };
 

@@ -365,12 +365,12 @@ Result<void> StreamJoin::Meet(bool new_is_left, NewRows& rows, Work& work) {
   std::size_t bytes = 0;
   for (std::size_t row = 0; row < rows.times.size(); ++row) {
     if (row % JoinSide::kNearRows == 0) {
-      others.Near(rows.keys, row, std::min(JoinSide::kNearRows, rows.times.size() - row), nullptr);
+      others.Near(rows.keys, row, std::min(JoinSide::kNearRows, rows.times.size() - row));
     }
     if (!rows.has_key[row]) {
       continue;
     }
-    FLEUVE_TRY(others.Each(rows.keys[row], [&](const JoinSide::Row& other) -> Result<void> {
+    FLEUVE_TRY(others.Each(rows.keys[row], row % JoinSide::kNearRows, [&](const JoinSide::Row& other) -> Result<void> {
       if (skips_matched && other.matched) {
         return {};
       }
@@ -458,8 +458,7 @@ Result<void> StreamJoin::Store(bool of_left, const NewRows& rows, Work& work) co
   }
   for (std::size_t row = 0; row < rows.times.size(); ++row) {
     if (row % JoinSide::kNearRows == 0) {
-      work.side(of_left).Near(rows.keys, row, std::min(JoinSide::kNearRows, rows.times.size() - row),
-                              side.offset_micros ? &rows.times : nullptr);
+      work.side(of_left).Near(rows.keys, row, std::min(JoinSide::kNearRows, rows.times.size() - row));
     }
     const bool matched = rows.matched[row];
     if (of_left && matched && type_ == JoinType::kLeftSemi) {

@@ -117,6 +117,7 @@ Result<void> Executor::StartStream(const sc::WriteStreamOperationStart& start) {
     request.name = start.query_name();
   }
   request.config = state_.FrozenSettings();
+  request.state_memory_limit_bytes = state_.config().GetInt("fleuve.state.memoryLimit", 0);
   request.session_key = state_.session().key().ToString();
   const auto session = state_.session().weak_from_this();
   request.hooks.publish_view = [session](const std::string& name, std::shared_ptr<const plan::TableSource> table) {

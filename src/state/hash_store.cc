@@ -2,30 +2,67 @@
 
 #include <algorithm>
 #include <deque>
+#include <future>
 #include <memory>
+#include <set>
 
 #include "base/failpoint.h"
-#include "state/changelog_internal.h"
+#include "base/ids.h"
+#include "state/chain_internal.h"
 #include "state/row_table_internal.h"
+#include "state/snapshot_writer_internal.h"
 
 namespace fleuve::state {
 
 namespace {
 
-/// Snapshots: not before this many versions, and not so often that they cost more bytes per batch than this.
+/// Snapshots: not before this many versions, and not so often that they cost more bytes per batch than this or twice
+/// what the batch changed.
 constexpr std::int64_t kFewestVersions = 10;
 constexpr std::int64_t kMostVersions = 100;
 constexpr std::int64_t kSnapshotBytesPerVersion = 256 << 10;
+constexpr std::int64_t kFewestBytes = 64 << 10;
+/// A file of a snapshot has about so many bytes of rows.
+constexpr std::int64_t kPartBytes = 8 << 20;
 /// Old files removed with one batch.
 constexpr int kRemovalsPerBatch = 32;
+/// One large batch does not hold memory for ever.
+constexpr std::size_t kMostSpareBytes = 16 << 20;
+
+/// A snapshot that is being collected.
+struct Collection {
+  /// The version it was begun at.
+  std::int64_t from = 0;
+  std::string id;
+  std::int64_t parts = 0;
+  /// What comes next.
+  SpaceId space = 0;
+  std::uint64_t position = 0;
+  /// Records of the next file.
+  std::string records;
+  /// The version of its last file, once that is being written.
+  std::optional<std::int64_t> closed_at;
+};
+
+/// A file read ahead of its turn.
+struct ReadFile {
+  std::unique_ptr<const std::string> text;
+  ParsedFile parsed;  // views into `text`
+};
 
 class HashStore final : public Store {
  public:
-  explicit HashStore(StoreSpec spec) : spec_(std::move(spec)) {
+  explicit HashStore(StoreSpec spec) : spec_(std::move(spec)), writer_(spec_.folder), changes_(kHeadRoom, ' ') {
     for (const SpaceSpec& space : spec_.spaces) {
       tables_.push_back(std::make_unique<RowTable>(space.timed            ? Timing::kKey
                                                    : space.timed_by_value ? Timing::kValue
                                                                           : Timing::kNone));
+    }
+  }
+
+  ~HashStore() override {
+    if (spec_.budget) {
+      spec_.budget->used_bytes -= counted_bytes_;
     }
   }
 
@@ -37,42 +74,43 @@ class HashStore final : public Store {
   void GetMany(SpaceId space, const ByteRows& keys, std::vector<std::string_view>* values) const override {
     values->clear();
     values->reserve(keys.size());
-    RowTable::Ahead ahead(*tables_[space], keys);
+    const RowTable& table = *tables_[space];
+    RowTable::Ahead ahead(table, keys);
     for (std::size_t i = 0; i < keys.size(); ++i) {
-      ahead.Step(i);
-      values->push_back(tables_[space]->Find(keys[i]));
+      values->push_back(table.Find(ahead.Step(i), keys[i]));
     }
   }
   std::string_view Get(SpaceId space, std::string_view key) const override { return tables_[space]->Find(key); }
   void PutMany(SpaceId space, const ByteRows& keys, const ByteRows& values) override {
-    RowTable::Ahead ahead(*tables_[space], keys);
+    RowTable& table = *tables_[space];
+    RowTable::Ahead ahead(table, keys);
     for (std::size_t i = 0; i < keys.size(); ++i) {
-      ahead.Step(i);
-      Put(space, keys[i], values[i]);
+      table.Put(ahead.Step(i), keys[i], values[i]);
+      AppendPut(changes_, space, keys[i], values[i]);
     }
   }
   void Put(SpaceId space, std::string_view key, std::string_view value) override {
-    tables_[space]->Put(key, value);
     AppendPut(changes_, space, key, value);
-    ++change_count_;
+    tables_[space]->Put(key, value);
   }
   void AddMany(SpaceId space, const ByteRows& keys, const ByteRows& values, std::vector<bool>* added) override {
     added->assign(keys.size(), false);
-    RowTable::Ahead ahead(*tables_[space], keys);
+    RowTable& table = *tables_[space];
+    RowTable::Ahead ahead(table, keys);
     for (std::size_t i = 0; i < keys.size(); ++i) {
-      ahead.Step(i);
-      if (tables_[space]->Add(keys[i], values[i])) {
+      if (table.Add(ahead.Step(i), keys[i], values[i])) {
         (*added)[i] = true;
         AppendPut(changes_, space, keys[i], values[i]);
-        ++change_count_;
       }
     }
   }
   void RemoveMany(SpaceId space, const ByteRows& keys) override {
-    RowTable::Ahead ahead(*tables_[space], keys);
+    RowTable& table = *tables_[space];
+    RowTable::Ahead ahead(table, keys);
     for (std::size_t i = 0; i < keys.size(); ++i) {
-      ahead.Step(i);
-      Remove(space, keys[i]);
+      if (table.Remove(ahead.Step(i), keys[i])) {
+        AppendRemoval(changes_, space, keys[i]);
+      }
     }
   }
   bool Remove(SpaceId space, std::string_view key) override {
@@ -83,7 +121,6 @@ class HashStore final : public Store {
       changes_.resize(before);
       return false;
     }
-    ++change_count_;
     return true;
   }
 
@@ -93,6 +130,7 @@ class HashStore final : public Store {
   void Scan(SpaceId space, const Visit& visit) const override { tables_[space]->Scan(visit); }
   std::int64_t row_count(SpaceId space) const override { return tables_[space]->row_count(); }
 
+  Result<void> CheckMemory() override;
   Result<StagedFiles> Stage(const std::string& attempt, std::int64_t next_watermark_ms) override;
   Result<void> Apply() override;
   Result<void> Discard() override;
@@ -102,17 +140,28 @@ class HashStore final : public Store {
       metrics.memory_bytes += table->memory_bytes();
     }
     metrics.memory_bytes += static_cast<std::int64_t>(changes_.capacity());
+    if (collection_) {
+      metrics.memory_bytes += static_cast<std::int64_t>(collection_->records.capacity());
+    }
     metrics.changelog_bytes = staged_bytes_;
     return metrics;
   }
 
  private:
+  /// Forgets everything but the spec.
+  void Clear();
+  Result<void> LoadFiles(const Chain& chain, std::set<std::string>* damaged);
   /// Puts a file's records into the tables.
   Result<void> Replay(const ParsedFile& file, const std::string& path);
   /// Removes what runs left that were given up: the version that is written next has one attempt only, and a commit
   /// need not name it. The folder is synced with the new changelog.
   Result<void> RemoveLater();
-  Result<void> WriteSnapshot();
+  /// Begins a snapshot where it is time, and takes the one that is being collected further.
+  Result<void> AdvanceSnapshot();
+  /// Collects about `bytes` more; full files go to the writer.
+  Result<void> Collect(std::int64_t bytes);
+  /// True where the writer takes a file. Waits for it where the changelogs outgrow the rows by far.
+  Result<bool> WriterIsReady();
   Result<void> RemoveOld();
   std::int64_t payload_bytes() const {
     std::int64_t bytes = 0;
@@ -124,136 +173,184 @@ class HashStore final : public Store {
 
   StoreSpec spec_;
   std::vector<std::unique_ptr<RowTable>> tables_;
+  SnapshotWriter writer_;
   Version version_;
-  /// Records since version_.
+  /// Room for the first lines, then records since version_.
   std::string changes_;
-  std::int64_t change_count_ = 0;
   std::optional<ChangelogHeader> staged_;
   std::int64_t staged_bytes_ = 0;
+  /// What the budget knows of.
+  std::int64_t counted_bytes_ = 0;
   bool metadata_written_ = false;
-  /// Since the newest snapshot (or version 0).
+  bool may_have_later_files_ = true;
+  std::optional<Collection> collection_;
+  /// Since the newest snapshot was begun (or version 0).
   std::int64_t bytes_since_ = 0;
   std::int64_t snapshot_version_ = 0;
-  /// Synced snapshots by ascending version, and every file that may be removed one day.
-  std::vector<std::int64_t> snapshots_;
+  /// Synced snapshots: their versions, and those they were begun at.
+  std::vector<std::pair<std::int64_t, std::int64_t>> snapshots_;
+  /// Every file that may be removed one day, about by ascending version.
   std::deque<std::pair<std::int64_t, std::string>> files_;
 };
 
-Result<void> HashStore::Replay(const ParsedFile& file, const std::string& path) {
-  return ReadRecords(
-      file.records, path, tables_.size(),
-      [this](SpaceId space, std::string_view key, std::string_view value) { tables_[space]->Put(key, value); },
-      [this](SpaceId space, std::string_view key) { tables_[space]->Remove(key); });
-}
-
-Result<void> HashStore::Load(const Version& at) {
+void HashStore::Clear() {
+  static_cast<void>(writer_.Wait());
   for (const auto& table : tables_) {
     table->Clear();
   }
-  changes_.clear();
-  change_count_ = 0;
+  changes_.resize(kHeadRoom);
   staged_.reset();
+  collection_.reset();
+  may_have_later_files_ = true;
   bytes_since_ = 0;
   snapshot_version_ = 0;
   snapshots_.clear();
   files_.clear();
-  version_ = at;
-  const std::string& folder = spec_.folder.path;
-  std::vector<FileName> names;
-  auto listed = spec_.folder.store->List(folder);
-  if (!listed.ok() && listed.error().kind() != ErrorKind::kNotFound) {
-    return std::move(listed).error();
-  }
-  if (listed.ok()) {
-    for (const storage::ObjectMeta& meta : *listed) {
-      FileName name = ParseFileName(std::string_view(meta.path).substr(meta.path.rfind('/') + 1));
-      if (name.version.number >= 0) {
-        files_.emplace_back(name.version.number, meta.path);
-        names.push_back(std::move(name));
-      }
-    }
-  }
-  std::sort(files_.begin(), files_.end());
-  if (at.number == 0) {
-    return {};
-  }
-  metadata_written_ = true;
-  if (version_.attempt.empty()) {
-    for (const FileName& name : names) {
-      if (name.version.number != at.number || name.is_snapshot) {
-        continue;
-      }
-      if (!version_.attempt.empty()) {
-        return CannotLoad(ErrorKind::kCorrupt, "UNEXPECTED_VERSION",
-                          "Version " + std::to_string(at.number) + " of the state in " + folder +
-                              " was written by more than one run, and nothing says which of them was committed.");
-      }
-      version_.attempt = name.version.attempt;
-    }
-  }
-  // Backwards from the wanted version to a snapshot or to the beginning.
-  struct File {
-    std::string path;
-    std::unique_ptr<const std::string> text;
-    ParsedFile parsed;  // views into `text`
+}
+
+Result<void> HashStore::Replay(const ParsedFile& file, const std::string& path) {
+  // Rows are asked for some steps before they are put: they are far apart in memory.
+  constexpr std::size_t kSteps = RowTable::kSegmentSteps;
+  struct Pending {
+    Record record;
+    std::uint64_t hash = 0;
   };
-  std::vector<File> chain;
-  std::optional<File> snapshot;
-  Version wanted = version_;
-  while (wanted.number > 0) {
-    const bool has_snapshot = std::any_of(names.begin(), names.end(), [&](const FileName& name) {
-      return name.is_snapshot && name.version.number == wanted.number && name.version.attempt == wanted.attempt;
-    });
-    if (has_snapshot) {
-      std::string path = SnapshotPath(folder, wanted);
-      auto got = spec_.folder.store->Get(path);
-      // A snapshot that was cut off by a crash is no loss: the changelogs below it are still there.
-      if (got.ok()) {
-        auto text = std::make_unique<const std::string>(*std::move(got));
-        if (auto parsed = ParseFile(*text, path); parsed.ok()) {
-          snapshot = File{std::move(path), std::move(text), *std::move(parsed)};
-          break;
-        }
+  Pending pending[kSteps];
+  RecordReader reader(file.records, tables_.size(), path);
+  bool more = true;
+  std::size_t read = 0;
+  for (std::size_t done = 0;; ++done) {
+    while (more && read < done + kSteps) {
+      Pending& next = pending[read % kSteps];
+      FLEUVE_ASSIGN(more, reader.Next(&next.record));
+      if (more) {
+        next.hash = HashKey(next.record.key);
+        __builtin_prefetch(tables_[next.record.space]->SegmentNear(next.hash));
+        ++read;
       }
     }
-    std::string path = ChangelogPath(folder, wanted);
-    auto got = spec_.folder.store->Get(path);
-    if (!got.ok()) {
-      if (got.error().kind() == ErrorKind::kNotFound) {
-        return CannotLoad(ErrorKind::kNotFound, "CANNOT_READ_DELTA_FILE_NOT_EXISTS",
-                          "Error reading delta file " + path + " of the state of operator " +
-                              std::to_string(spec_.operator_id) + " (" + spec_.operator_name + "): " + path +
-                              " does not exist.");
-      }
-      return std::move(got).error();
+    if (done == read) {
+      return {};
     }
-    auto text = std::make_unique<const std::string>(*std::move(got));
-    FLEUVE_ASSIGN(ParsedFile parsed, ParseFile(*text, path));
-    wanted = Version{wanted.number - 1, parsed.header.base_attempt};
-    bytes_since_ += static_cast<std::int64_t>(text->size());
-    chain.push_back(File{std::move(path), std::move(text), std::move(parsed)});
+    if (done + RowTable::kSlotSteps < read) {
+      const Pending& ahead = pending[(done + RowTable::kSlotSteps) % kSteps];
+      __builtin_prefetch(tables_[ahead.record.space]->SlotNear(ahead.hash));
+    }
+    if (done + RowTable::kRowSteps < read) {
+      const Pending& ahead = pending[(done + RowTable::kRowSteps) % kSteps];
+      __builtin_prefetch(tables_[ahead.record.space]->RowNear(ahead.hash));
+    }
+    const Pending& now = pending[done % kSteps];
+    RowTable& table = *tables_[now.record.space];
+    if (now.record.is_removal) {
+      table.Remove(now.hash, now.record.key);
+    } else {
+      table.Put(now.hash, now.record.key, now.record.value);
+    }
   }
-  if (snapshot) {
-    snapshot_version_ = wanted.number;
-    // A snapshot has its rows in the order of the table that wrote it. Into a table that grows on the way they would go
-    // run upon run into slots that are taken.
-    std::vector<std::size_t> rows(tables_.size(), 0);
-    FLEUVE_TRY(ReadRecords(
-        snapshot->parsed.records, snapshot->path, tables_.size(),
-        [&rows](SpaceId space, std::string_view, std::string_view) { ++rows[space]; },
-        [](SpaceId, std::string_view) {}));
-    for (std::size_t i = 0; i < tables_.size(); ++i) {
-      tables_[i]->Reserve(rows[i]);
+}
+
+Result<void> HashStore::Load(const Version& at) {
+  std::set<std::string> damaged;
+  for (;;) {
+    Clear();
+    version_ = at;
+    FLEUVE_ASSIGN(const std::vector<StoreFile> files, ListFiles(spec_.folder));
+    for (const StoreFile& file : files) {
+      files_.emplace_back(file.name.version.number, file.path);
     }
-    FLEUVE_TRY(Replay(snapshot->parsed, snapshot->path));
-    snapshot.reset();
+    if (at.number == 0) {
+      return {};
+    }
+    metadata_written_ = true;
+    FLEUVE_ASSIGN(const Chain chain, FindChain(spec_, files, at, damaged));
+    version_ = chain.version;
+    const std::size_t damaged_before = damaged.size();
+    auto loaded = LoadFiles(chain, &damaged);
+    // With a snapshot that is damaged, one before it may serve.
+    if (loaded.ok() || damaged.size() == damaged_before) {
+      return loaded;
+    }
+  }
+}
+
+Result<void> HashStore::LoadFiles(const Chain& chain, std::set<std::string>* damaged) {
+  std::vector<std::string> paths;
+  if (chain.snapshot) {
+    for (std::int64_t part = 0; part < chain.parts.count; ++part) {
+      paths.push_back(PartPath(spec_.folder.path, chain.parts.from, chain.parts.id, part));
+    }
+    paths.push_back(chain.snapshot->path);
+    snapshot_version_ = chain.parts.from;
     // Whether it was synced is not known: it serves, but old files stay until the next one.
+    for (std::size_t i = 0; i < tables_.size() && i < chain.parts.space_rows.size(); ++i) {
+      tables_[i]->Reserve(static_cast<std::size_t>(chain.parts.space_rows[i]));
+    }
   }
-  while (!chain.empty()) {
-    FLEUVE_TRY(Replay(chain.back().parsed, chain.back().path));
-    chain.pop_back();
+  const std::size_t snapshot_files = paths.size();
+  for (const StoreFile& file : chain.changes) {
+    paths.push_back(file.path);
+    bytes_since_ += file.size_bytes;
+  }
+  const auto read = [&store = *spec_.folder.store](const std::string& path) -> Result<ReadFile> {
+    ReadFile file;
+    FLEUVE_ASSIGN(std::string text, store.Get(path));
+    file.text = std::make_unique<const std::string>(std::move(text));
+    FLEUVE_ASSIGN(file.parsed, ParseFile(*file.text, path));
+    return file;
+  };
+  std::future<Result<ReadFile>> next;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    auto file = i == 0 ? read(paths[i]) : next.get();
+    if (i + 1 < paths.size()) {
+      next = std::async(std::launch::async, read, std::cref(paths[i + 1]));
+    }
+    if (!file.ok()) {
+      if (i < snapshot_files) {
+        damaged->insert(chain.snapshot->path);
+      }
+      return std::move(file).error();
+    }
+    if (i >= snapshot_files) {
+      const std::size_t change = i - snapshot_files;
+      const ChangelogHeader& header = file->parsed.header;
+      const bool follows = change == 0 || header.base_attempt == chain.changes[change - 1].name.version.attempt;
+      if (!follows || header.version.number != chain.changes[change].name.version.number) {
+        return CannotLoad(ErrorKind::kCorrupt, "UNEXPECTED_VERSION",
+                          "The changelog " + paths[i] + " was not made from the one before it, but from attempt " +
+                              header.base_attempt + ".");
+      }
+    }
+    FLEUVE_TRY(Replay(file->parsed, paths[i]));
+    FLEUVE_TRY(CheckMemory());
   }
   return {};
+}
+
+Result<void> HashStore::CheckMemory() {
+  if (!spec_.budget) {
+    return {};
+  }
+  MemoryBudget& budget = *spec_.budget;
+  const std::int64_t now = metrics().memory_bytes;
+  budget.used_bytes += now - counted_bytes_;
+  counted_bytes_ = now;
+  if (budget.used_bytes <= budget.limit_bytes) {
+    return {};
+  }
+  std::int64_t rows = 0;
+  for (const auto& table : tables_) {
+    rows += table->row_count();
+  }
+  const auto mebibytes = [](std::int64_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB"; };
+  return Error(ErrorKind::kResourceExhausted, "FLEUVE_STATE_MEMORY_LIMIT",
+               "The state of the query takes " + mebibytes(budget.used_bytes) +
+                   " of memory, and fleuve.state.memoryLimit is " + mebibytes(budget.limit_bytes) + ". Operator " +
+                   std::to_string(spec_.operator_id) + " (" + spec_.operator_name + ") keeps " + std::to_string(rows) +
+                   " rows. Nothing of the batch was committed: set a larger fleuve.state.memoryLimit and start the "
+                   "query again from its checkpoint, or keep less: a watermark, or a shorter one, lets rows expire.")
+      .With("usedBytes", std::to_string(budget.used_bytes))
+      .With("limitBytes", std::to_string(budget.limit_bytes));
 }
 
 Result<StagedFiles> HashStore::Stage(const std::string& attempt, std::int64_t next_watermark_ms) {
@@ -280,15 +377,15 @@ Result<StagedFiles> HashStore::Stage(const std::string& attempt, std::int64_t ne
   header.version = Version{version_.number + 1, attempt};
   header.base_attempt = version_.attempt;
   header.next_watermark_ms = next_watermark_ms;
-  std::string file = BeginFile(false, header, change_count_);
-  file += changes_;
-  EndFile(file);
+  SetHead(header, changes_);
+  EndFile(changes_);
   const std::string path = ChangelogPath(spec_.folder.path, header.version);
-  auto put = spec_.folder.store->Put(path, file, storage::PutMode::kIfAbsent);
+  may_have_later_files_ = true;
+  auto put = spec_.folder.store->Put(path, changes_, storage::PutMode::kIfAbsent);
   if (!put.ok()) {
     return cannot_commit(std::move(put).error());
   }
-  staged_bytes_ = static_cast<std::int64_t>(file.size());
+  staged_bytes_ = static_cast<std::int64_t>(changes_.size());
   files_.emplace_back(header.version.number, path);
   staged.files.push_back(path);
   staged.folders.push_back(spec_.folder.path);
@@ -302,53 +399,96 @@ Result<void> HashStore::Apply() {
   }
   version_ = staged_->version;
   staged_.reset();
+  may_have_later_files_ = false;
   bytes_since_ += staged_bytes_;
-  changes_.clear();
-  // One large batch does not hold memory for ever.
-  if (changes_.capacity() > std::size_t{16} << 20) {
+  changes_.resize(kHeadRoom);
+  if (changes_.capacity() > kMostSpareBytes) {
     changes_.shrink_to_fit();
   }
-  change_count_ = 0;
-  const std::int64_t since = version_.number - snapshot_version_;
-  const std::int64_t live = payload_bytes();
-  if (since >= kFewestVersions && (bytes_since_ >= std::max<std::int64_t>(live, 64 << 10) ||
-                                   since >= std::max(kMostVersions, live / kSnapshotBytesPerVersion))) {
-    FLEUVE_TRY(WriteSnapshot());
-  }
+  FLEUVE_TRY(AdvanceSnapshot());
   return RemoveOld();
 }
 
-Result<void> HashStore::WriteSnapshot() {
-  ChangelogHeader header;
-  header.version = version_;
-  std::int64_t rows = 0;
+Result<bool> HashStore::WriterIsReady() {
+  if (writer_.is_busy() && bytes_since_ < 2 * payload_bytes() + kPartBytes) {
+    return false;
+  }
+  FLEUVE_TRY(writer_.Wait());
+  return true;
+}
+
+Result<void> HashStore::AdvanceSnapshot() {
+  if (!writer_.is_busy()) {
+    FLEUVE_TRY(writer_.Wait());
+    if (collection_ && collection_->closed_at) {
+      snapshots_.emplace_back(*collection_->closed_at, collection_->from);
+      collection_.reset();
+    }
+  }
+  const std::int64_t since = version_.number - snapshot_version_;
+  const std::int64_t live = payload_bytes();
+  if (!collection_ && since >= kFewestVersions &&
+      (bytes_since_ >= std::max(live / 2, kFewestBytes) ||
+       since >= std::max(kMostVersions, live / kSnapshotBytesPerVersion))) {
+    collection_.emplace();
+    collection_->from = version_.number;
+    collection_->id = NewUuid();
+    snapshot_version_ = version_.number;
+    bytes_since_ = 0;
+  }
+  return collection_ && !collection_->closed_at ? Collect(std::max(2 * staged_bytes_, kSnapshotBytesPerVersion))
+                                                : Result<void>();
+}
+
+Result<void> HashStore::Collect(std::int64_t bytes) {
+  Collection& now = *collection_;
+  const std::string& folder = spec_.folder.path;
+  while (bytes > 0 && now.space < tables_.size()) {
+    if (static_cast<std::int64_t>(now.records.size()) >= kPartBytes) {
+      FLEUVE_ASSIGN(const bool ready, WriterIsReady());
+      if (!ready) {
+        return {};
+      }
+      std::string path = PartPath(folder, now.from, now.id, now.parts++);
+      files_.emplace_back(now.from, path);
+      writer_.Write(std::move(path), PartHead(), std::exchange(now.records, {}));
+    }
+    const std::size_t before = now.records.size();
+    const std::int64_t some = std::min(bytes, kPartBytes);
+    const bool more = tables_[now.space]->ScanSome(
+        &now.position, some,
+        [&now](std::string_view key, std::string_view value) { AppendPut(now.records, now.space, key, value); });
+    if (more) {
+      bytes -= some;
+    } else {
+      bytes -= static_cast<std::int64_t>(now.records.size() - before);
+      ++now.space;
+      now.position = 0;
+    }
+  }
+  if (now.space < tables_.size()) {
+    return {};
+  }
+  FLEUVE_ASSIGN(const bool ready, WriterIsReady());
+  if (!ready) {
+    return {};
+  }
+  SnapshotParts parts{now.from, now.parts, now.id, {}};
   for (const auto& table : tables_) {
-    rows += table->row_count();
+    parts.space_rows.push_back(table->row_count());
   }
-  std::string file = BeginFile(true, header, rows);
-  file.reserve(file.size() + static_cast<std::size_t>(payload_bytes() + rows * 8 + 64));
-  for (SpaceId space = 0; space < tables_.size(); ++space) {
-    tables_[space]->Scan([&](std::string_view key, std::string_view value) {
-      AppendPut(file, space, key, value);
-      return true;
-    });
-  }
-  EndFile(file);
-  const std::string path = SnapshotPath(spec_.folder.path, version_);
-  FLEUVE_TRY(Failpoint("state.snapshot"));
-  FLEUVE_TRY(spec_.folder.store->Put(path, file, storage::PutMode::kOverwrite));
-  const std::vector<std::string> files = {path};
-  const std::vector<std::string> folders = {spec_.folder.path};
-  FLEUVE_TRY(spec_.folder.store->Sync(files, folders));
+  std::string path = SnapshotPath(folder, version_);
   files_.emplace_back(version_.number, path);
-  snapshots_.push_back(version_.number);
-  snapshot_version_ = version_.number;
-  bytes_since_ = 0;
+  now.closed_at = version_.number;
+  writer_.Write(std::move(path), SnapshotHead(version_, parts), std::exchange(now.records, {}));
   return {};
 }
 
 Result<void> HashStore::RemoveLater() {
-  std::erase_if(snapshots_, [this](std::int64_t snapshot) { return snapshot > version_.number; });
+  if (!may_have_later_files_) {
+    return {};
+  }
+  std::erase_if(snapshots_, [this](const auto& snapshot) { return snapshot.first > version_.number; });
   for (auto at = files_.begin(); at != files_.end();) {
     if (at->first <= version_.number) {
       ++at;
@@ -367,12 +507,12 @@ Result<void> HashStore::RemoveOld() {
   // The newest snapshot that the oldest retained version can be rebuilt from.
   const std::int64_t oldest = version_.number - spec_.versions_to_retain;
   std::int64_t keep_from = 0;
-  for (std::int64_t snapshot : snapshots_) {
+  for (const auto& [snapshot, from] : snapshots_) {
     if (snapshot <= oldest) {
-      keep_from = snapshot;
+      keep_from = from;
     }
   }
-  std::erase_if(snapshots_, [&](std::int64_t snapshot) { return snapshot < keep_from; });
+  std::erase_if(snapshots_, [&](const auto& snapshot) { return snapshot.second < keep_from; });
   for (int removed = 0; removed < kRemovalsPerBatch && !files_.empty() && files_.front().first < keep_from; ++removed) {
     auto gone = spec_.folder.store->Delete(files_.front().second);
     if (!gone.ok() && gone.error().kind() != ErrorKind::kNotFound) {
@@ -396,6 +536,7 @@ Result<std::unique_ptr<Store>> Store::Open(const StoreSpec& spec, const Version&
   }
   auto store = std::make_unique<HashStore>(spec);
   FLEUVE_TRY(store->Load(at));
+  FLEUVE_TRY(store->CheckMemory());
   return std::unique_ptr<Store>(std::move(store));
 }
 
@@ -409,7 +550,7 @@ Result<std::optional<ChangelogHeader>> FindChangelog(const storage::Location& fo
     }
     for (const auto& meta : listed.ok() ? *listed : std::vector<storage::ObjectMeta>()) {
       const FileName name = ParseFileName(std::string_view(meta.path).substr(meta.path.rfind('/') + 1));
-      if (name.version.number != version.number || name.is_snapshot) {
+      if (name.version.number != version.number || name.kind != FileKind::kChanges) {
         continue;
       }
       if (!path.empty()) {

@@ -1,7 +1,6 @@
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
-#include <new>
+#include <memory>
+#include <utility>
 
 #include "state/row_table_internal.h"
 #include "state/store.h"
@@ -10,285 +9,286 @@ namespace fleuve::state {
 
 namespace {
 
-std::uint64_t Mix(std::uint64_t a, std::uint64_t b) {
-  const unsigned __int128 product = static_cast<unsigned __int128>(a) * b;
-  return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
-}
-
-std::uint64_t Word(const char* from, std::size_t count) {
-  std::uint64_t word = 0;
-  std::memcpy(&word, from, count);
-  return word;
-}
-
-constexpr std::uint64_t kOdd1 = 0x9E3779B97F4A7C15ULL;
-constexpr std::uint64_t kOdd2 = 0xC2B2AE3D27D4EB4FULL;
-constexpr std::size_t kFirstSlots = 64;
-
-/// At most three quarters of the slots are taken.
-bool Fits(std::size_t rows, std::size_t slots) { return rows * 4 <= slots * 3; }
+/// Beyond this many bits of equal hashes a segment grows instead.
+constexpr int kMostDepth = 32;
+/// Places of the directory per segment at which it is not widened any more.
+constexpr std::size_t kMostSpread = 16;
+/// Rows of a segment after `Reserve`.
+constexpr std::size_t kReservedRows = Segment::kMostRows * 3 / 4;
+/// A bucket with fewer entries than this without a row is left as it is.
+constexpr std::size_t kFewestStale = 64;
 
 }  // namespace
 
-std::uint64_t HashBytes(std::string_view bytes) {
-  std::uint64_t hash = kOdd2 ^ bytes.size();
-  const char* at = bytes.data();
-  std::size_t left = bytes.size();
-  while (left > 8) {
-    hash = Mix(hash ^ Word(at, 8), kOdd1);
-    at += 8;
-    left -= 8;
-  }
-  hash = Mix(hash ^ Word(at, left), kOdd1 + left);
-  return Mix(hash, kOdd2);
-}
+RowTable::RowTable(Timing timing) : timing_(timing) { Reset(0); }
+RowTable::~RowTable() { DropSegments(); }
 
-/// Key bytes follow the head, then room for the value.
-struct RowTable::Record {
-  std::uint32_t key_size;
-  std::uint32_t value_size;
-  std::uint32_t value_room;
-  /// Position in its bucket (timed tables).
-  std::uint32_t place;
-
-  char* bytes() { return reinterpret_cast<char*>(this + 1); }
-  const char* bytes() const { return reinterpret_cast<const char*>(this + 1); }
-  std::string_view key() const { return {bytes(), key_size}; }
-  std::string_view value() const { return {bytes() + key_size, value_size}; }
-};
-
-RowTable::~RowTable() { Clear(); }
-
-std::int64_t RowTable::TimeOfRecord(const Record* record) const {
-  return TimeOf(timing_ == Timing::kKey ? record->key() : record->value());
-}
-
-void RowTable::Ahead::Slots(std::size_t i) {
-  const std::uint64_t hash = HashBytes(keys_[i]);
-  hashes_[i % kSteps] = hash;
-  if (!table_.slots_.empty()) {
-    __builtin_prefetch(&table_.slots_[table_.Home(hash)]);
-  }
-}
-
-void RowTable::Ahead::Records(std::size_t i) {
-  if (!table_.slots_.empty()) {
-    const Slot& slot = table_.slots_[table_.Home(hashes_[i % kSteps])];
-    if (slot.record != nullptr) {
-      __builtin_prefetch(slot.record);
+template <typename VisitSegment>
+bool RowTable::EachSegment(const VisitSegment& visit) const {
+  for (std::size_t i = 0; i < directory_.size(); i += directory_.size() >> directory_[i]->depth()) {
+    if (!visit(*directory_[i])) {
+      return false;
     }
   }
+  return true;
+}
+
+void RowTable::DropSegments() {
+  for (std::size_t i = 0; i < directory_.size();) {
+    Segment* segment = directory_[i];
+    i += directory_.size() >> segment->depth();
+    delete segment;
+  }
+  directory_.clear();
+}
+
+void RowTable::Reset(int depth) {
+  DropSegments();
+  depth_ = depth;
+  const std::size_t places = std::size_t{1} << depth;
+  directory_.reserve(places);
+  for (std::size_t i = 0; i < places; ++i) {
+    directory_.push_back(std::make_unique<Segment>(depth).release());
+  }
+  segment_count_ = places;
+  segment_bytes_ = static_cast<std::int64_t>(places * directory_[0]->memory_bytes());
 }
 
 void RowTable::Clear() {
-  for (Slot& slot : slots_) {
-    std::free(slot.record);
-  }
-  slots_.clear();
+  Reset(0);
   buckets_.clear();
   last_bucket_ = nullptr;
-  count_ = 0;
+  row_count_ = 0;
   payload_bytes_ = 0;
-  record_bytes_ = 0;
-}
-
-std::size_t RowTable::SlotOf(std::uint64_t hash, std::string_view key) const {
-  std::size_t at = Home(hash);
-  while (slots_[at].record != nullptr && (slots_[at].hash != hash || slots_[at].record->key() != key)) {
-    at = (at + 1) & (slots_.size() - 1);
-  }
-  return at;
-}
-
-std::string_view RowTable::Find(std::string_view key) const {
-  if (count_ == 0) {
-    return {};
-  }
-  const Slot& slot = slots_[SlotOf(HashBytes(key), key)];
-  return slot.record == nullptr ? std::string_view() : slot.record->value();
 }
 
 void RowTable::Reserve(std::size_t rows) {
-  std::size_t slots = std::max(kFirstSlots, slots_.size());
-  while (!Fits(rows, slots)) {
-    slots *= 2;
+  if (row_count_ > 0) {
+    return;
   }
-  if (slots > slots_.size()) {
-    Grow(slots);
+  int depth = 0;
+  while (rows >> depth > kReservedRows && depth < kMostDepth) {
+    ++depth;
   }
+  Reset(depth);
 }
 
-void RowTable::Grow(std::size_t slots) {
-  std::vector<Slot> old(slots);
-  old.swap(slots_);
-  for (const Slot& slot : old) {
-    if (slot.record == nullptr) {
-      continue;
+void RowTable::Split(std::size_t place) {
+  Segment& full = *directory_[place];
+  const int depth = full.depth() + 1;
+  if (depth > depth_) {
+    std::vector<Segment*> wider(directory_.size() * 2);
+    for (std::size_t i = 0; i < directory_.size(); ++i) {
+      wider[2 * i] = wider[2 * i + 1] = directory_[i];
     }
-    std::size_t at = Home(slot.hash);
-    while (slots_[at].record != nullptr) {
-      at = (at + 1) & (slots_.size() - 1);
-    }
-    slots_[at] = slot;
+    directory_ = std::move(wider);
+    ++depth_;
+    place *= 2;
   }
-}
-
-void RowTable::Insert(std::size_t at, std::uint64_t hash, std::string_view key, std::string_view value) {
-  const std::size_t room = (value.size() + 7) / 8 * 8;
-  const std::size_t size = sizeof(Record) + key.size() + room;
-  auto* record = static_cast<Record*>(std::malloc(size));
-  if (record == nullptr) {
-    throw std::bad_alloc();
-  }
-  record->key_size = static_cast<std::uint32_t>(key.size());
-  record->value_size = static_cast<std::uint32_t>(value.size());
-  record->value_room = static_cast<std::uint32_t>(room);
-  record->place = 0;
-  std::memcpy(record->bytes(), key.data(), key.size());
-  std::memcpy(record->bytes() + key.size(), value.data(), value.size());
-  slots_[at] = Slot{hash, record};
-  ++count_;
-  payload_bytes_ += static_cast<std::int64_t>(key.size() + value.size());
-  record_bytes_ += static_cast<std::int64_t>(size);
-  if (timed()) {
-    Index(record);
-  }
-}
-
-bool RowTable::Put(std::string_view key, std::string_view value) {
-  // At most three quarters full.
-  if (!Fits(count_ + 1, slots_.size())) {
-    Grow(std::max(kFirstSlots, slots_.size() * 2));
-  }
-  const std::uint64_t hash = HashBytes(key);
-  const std::size_t at = SlotOf(hash, key);
-  Record* record = slots_[at].record;
-  if (record == nullptr) {
-    Insert(at, hash, key, value);
+  auto low = std::make_unique<Segment>(depth);
+  auto high = std::make_unique<Segment>(depth);
+  // About half of the rows go into each, with room for some more.
+  const std::size_t rows = full.rows() / 2 + full.rows() / 8;
+  const std::size_t bytes = full.used_bytes() / 2 + full.used_bytes() / 8;
+  low->Reserve(rows, bytes);
+  high->Reserve(rows, bytes);
+  full.Each([&](std::string_view key, std::string_view value) {
+    const std::uint64_t hash = HashKey(key);
+    ((hash >> (64 - depth) & 1) == 0 ? low : high)->Insert(hash, key, value);
     return true;
+  });
+  segment_bytes_ += static_cast<std::int64_t>(low->memory_bytes() + high->memory_bytes()) -
+                    static_cast<std::int64_t>(full.memory_bytes());
+  ++segment_count_;
+  const std::size_t width = directory_.size() >> full.depth();
+  const std::size_t first = place / width * width;
+  for (std::size_t i = 0; i < width; ++i) {
+    directory_[first + i] = i < width / 2 ? low.get() : high.get();
   }
-  const bool grows = value.size() > record->value_room;
-  const bool moves = timing_ == Timing::kValue ? TimeOf(value) != TimeOfRecord(record) : false;
-  if (timed() && (grows || moves)) {
-    Unindex(record);
+  low.release();
+  high.release();
+  delete &full;
+}
+
+bool RowTable::MaySplit(const Segment& segment) const {
+  // Few large rows with hashes alike would widen the directory for nothing.
+  return segment.depth() < depth_ || (depth_ < kMostDepth && directory_.size() <= segment_count_ * kMostSpread);
+}
+
+Segment& RowTable::WithRoom(std::uint64_t hash) {
+  while (SegmentOf(hash).IsFull() && MaySplit(SegmentOf(hash))) {
+    Split(Place(hash));
   }
-  if (grows) {
-    // Values that grow (lists, sets) get room to grow further.
-    const std::size_t room = (value.size() + value.size() / 2 + 7) / 8 * 8;
-    auto* larger = static_cast<Record*>(std::realloc(record, sizeof(Record) + key.size() + room));
-    if (larger == nullptr) {
-      throw std::bad_alloc();
+  return SegmentOf(hash);
+}
+
+bool RowTable::Put(std::uint64_t hash, std::string_view key, std::string_view value) {
+  const std::string_view old = SegmentOf(hash).Find(hash, key);
+  const bool is_new = old.data() == nullptr;
+  const std::size_t old_size = old.size();
+  const std::int64_t old_time = timed() && !is_new ? TimeIn(key, old) : 0;
+  Segment& segment = is_new ? WithRoom(hash) : SegmentOf(hash);
+  const std::size_t before = segment.memory_bytes();
+  if (is_new) {
+    segment.Insert(hash, key, value);
+    ++row_count_;
+    payload_bytes_ += static_cast<std::int64_t>(key.size());
+  } else {
+    segment.Replace(hash, key, value);
+  }
+  payload_bytes_ += static_cast<std::int64_t>(value.size()) - static_cast<std::int64_t>(old_size);
+  segment_bytes_ += static_cast<std::int64_t>(segment.memory_bytes()) - static_cast<std::int64_t>(before);
+  if (timed()) {
+    const std::int64_t time = TimeIn(key, value);
+    if (is_new || time != old_time) {
+      if (!is_new) {
+        Unindex(old_time);
+      }
+      Index(hash, time);
     }
-    record_bytes_ += static_cast<std::int64_t>(room) - larger->value_room;
-    larger->value_room = static_cast<std::uint32_t>(room);
-    slots_[at].record = record = larger;
   }
-  payload_bytes_ += static_cast<std::int64_t>(value.size()) - record->value_size;
-  std::memcpy(record->bytes() + record->key_size, value.data(), value.size());
-  record->value_size = static_cast<std::uint32_t>(value.size());
-  if (timed() && (grows || moves)) {
-    Index(record);
-  }
-  return false;
+  return is_new;
 }
 
-bool RowTable::Add(std::string_view key, std::string_view value) {
-  if (!Fits(count_ + 1, slots_.size())) {
-    Grow(std::max(kFirstSlots, slots_.size() * 2));
-  }
-  const std::uint64_t hash = HashBytes(key);
-  const std::size_t at = SlotOf(hash, key);
-  if (slots_[at].record != nullptr) {
-    return false;
-  }
-  Insert(at, hash, key, value);
-  return true;
+bool RowTable::Add(std::uint64_t hash, std::string_view key, std::string_view value) {
+  return Find(hash, key).data() == nullptr && Put(hash, key, value);
 }
 
-bool RowTable::Remove(std::string_view key) {
-  if (count_ == 0) {
-    return false;
-  }
-  std::size_t at = SlotOf(HashBytes(key), key);
-  Record* record = slots_[at].record;
-  if (record == nullptr) {
+bool RowTable::Remove(std::uint64_t hash, std::string_view key) {
+  Segment& segment = SegmentOf(hash);
+  const std::string_view old = segment.Find(hash, key);
+  if (old.data() == nullptr) {
     return false;
   }
   if (timed()) {
-    Unindex(record);
+    Unindex(TimeIn(key, old));
   }
-  --count_;
-  payload_bytes_ -= static_cast<std::int64_t>(record->key_size) + record->value_size;
-  record_bytes_ -= static_cast<std::int64_t>(sizeof(Record)) + record->key_size + record->value_room;
-  std::free(record);
-  slots_[at].record = nullptr;
-  // Rows behind that were pushed past this slot move up, so that no search ends early.
-  std::size_t next = (at + 1) & (slots_.size() - 1);
-  while (slots_[next].record != nullptr) {
-    const std::size_t home = Home(slots_[next].hash);
-    const bool stays = at < next ? home > at && home <= next : home > at || home <= next;
-    if (!stays) {
-      slots_[at] = slots_[next];
-      slots_[next].record = nullptr;
-      at = next;
-    }
-    next = (next + 1) & (slots_.size() - 1);
-  }
-  if (count_ == 0) {
-    slots_.clear();
-    slots_.shrink_to_fit();
+  payload_bytes_ -= static_cast<std::int64_t>(key.size() + old.size());
+  const std::size_t before = segment.memory_bytes();
+  segment.Remove(hash, key);
+  segment_bytes_ += static_cast<std::int64_t>(segment.memory_bytes()) - static_cast<std::int64_t>(before);
+  if (--row_count_ == 0) {
+    Clear();
   }
   return true;
 }
 
-void RowTable::Index(Record* record) {
-  const std::int64_t time = BucketOf(TimeOfRecord(record));
-  if (last_bucket_ == nullptr || last_bucket_time_ != time) {
-    last_bucket_ = &buckets_[time];
-    last_bucket_time_ = time;
-  }
-  std::vector<Record*>& bucket = *last_bucket_;
-  record->place = static_cast<std::uint32_t>(bucket.size());
-  bucket.push_back(record);
+void RowTable::Scan(const Visit& visit) const {
+  EachSegment([&visit](const Segment& segment) { return segment.Each(visit); });
 }
 
-void RowTable::Unindex(Record* record) {
-  const std::int64_t time = BucketOf(TimeOfRecord(record));
-  if (last_bucket_ == nullptr || last_bucket_time_ != time) {
-    last_bucket_ = &buckets_.find(time)->second;
-    last_bucket_time_ = time;
+bool RowTable::ScanSome(std::uint64_t* position, std::int64_t bytes,
+                        const std::function<void(std::string_view, std::string_view)>& visit) const {
+  while (bytes > 0) {
+    const Segment& segment = SegmentOf(*position);
+    segment.Each([&](std::string_view key, std::string_view value) {
+      bytes -= static_cast<std::int64_t>(key.size() + value.size());
+      visit(key, value);
+      return true;
+    });
+    // Not for nothing either: many empty segments are some work, too.
+    bytes -= 256;
+    if (segment.depth() == 0) {
+      return false;
+    }
+    const std::uint64_t width = std::uint64_t{1} << (64 - segment.depth());
+    *position = (*position & ~(width - 1)) + width;
+    if (*position == 0) {
+      return false;
+    }
   }
-  std::vector<Record*>& bucket = *last_bucket_;
-  bucket.back()->place = record->place;
-  bucket[record->place] = bucket.back();
-  bucket.pop_back();
-  if (bucket.empty()) {
-    buckets_.erase(time);
+  return true;
+}
+
+// ---- times ----
+
+std::int64_t RowTable::TimeIn(std::string_view key, std::string_view value) const {
+  return TimeOf(timing_ == Timing::kKey ? key : value);
+}
+
+RowTable::Bucket& RowTable::BucketAt(std::int64_t number) {
+  if (last_bucket_ == nullptr || last_bucket_time_ != number) {
+    last_bucket_ = &buckets_[number];
+    last_bucket_time_ = number;
+  }
+  return *last_bucket_;
+}
+
+void RowTable::Index(std::uint64_t hash, std::int64_t time) {
+  const std::int64_t number = BucketOf(time);
+  Bucket& bucket = BucketAt(number);
+  ++bucket.live;
+  std::vector<std::uint64_t>& entries = bucket.entries;
+  if (entries.size() == entries.capacity() && !entries.empty()) {
+    if (entries.size() > static_cast<std::size_t>(bucket.live) * 2 + kFewestStale) {
+      Tidy(number, bucket);
+    }
+    // Less room to spare than a vector takes by itself: there is one entry per row.
+    entries.reserve(entries.size() + entries.size() / 4 + 4);
+  }
+  bucket.is_sorted = false;
+  bucket.first_time = std::min(bucket.first_time, time);
+  entries.push_back(static_cast<std::uint64_t>(time) << kHashBits | hash >> kBucketShift);
+}
+
+void RowTable::Unindex(std::int64_t time) {
+  const std::int64_t number = BucketOf(time);
+  if (--BucketAt(number).live == 0) {
+    buckets_.erase(number);
     last_bucket_ = nullptr;
   }
 }
 
-void RowTable::Scan(const Visit& visit) const {
-  for (const Slot& slot : slots_) {
-    if (slot.record != nullptr && !visit(slot.record->key(), slot.record->value())) {
-      return;
-    }
+void RowTable::SortEntries(Bucket& bucket) {
+  if (std::exchange(bucket.is_sorted, true)) {
+    return;
   }
+  std::sort(bucket.entries.begin(), bucket.entries.end());
+  bucket.entries.erase(std::unique(bucket.entries.begin(), bucket.entries.end()), bucket.entries.end());
+}
+
+void RowTable::Tidy(std::int64_t number, Bucket& bucket) const {
+  SortEntries(bucket);
+  std::erase_if(bucket.entries, [&](std::uint64_t entry) {
+    return EachOf(number, entry, [](std::string_view, std::string_view) { return false; });
+  });
+}
+
+template <typename VisitRow>
+bool RowTable::EachOf(std::int64_t number, std::uint64_t entry, const VisitRow& visit) const {
+  constexpr std::uint64_t kHashPart = (std::uint64_t{1} << kHashBits) - 1;
+  const std::int64_t time = number * (std::int64_t{1} << kBucketShift) + static_cast<std::int64_t>(entry >> kHashBits);
+  const std::uint64_t hash = (entry & kHashPart) << kBucketShift;
+  return SegmentOf(hash).EachLike(entry & kHashPart, [&](std::string_view key, std::string_view value) {
+    if (TimeIn(key, value) != time || HashKey(key) >> kBucketShift != (entry & kHashPart)) {
+      return true;
+    }
+    return static_cast<bool>(visit(key, value));
+  });
 }
 
 void RowTable::Range(std::int64_t from, std::int64_t to, const Visit& visit) const {
-  std::vector<std::pair<std::int64_t, const Record*>> sorted;
   for (auto at = buckets_.lower_bound(BucketOf(from)); at != buckets_.end() && at->first <= BucketOf(to); ++at) {
-    sorted.clear();
-    for (const Record* record : at->second) {
-      const std::int64_t time = TimeOfRecord(record);
-      if (time >= from && time <= to) {
-        sorted.emplace_back(time, record);
-      }
+    if (at->second.first_time > to) {
+      continue;
     }
-    std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    for (const auto& [time, record] : sorted) {
-      if (!visit(record->key(), record->value())) {
+    SortEntries(at->second);
+    const std::int64_t first = at->first * (std::int64_t{1} << kBucketShift);
+    const std::vector<std::uint64_t>& entries = at->second.entries;
+    const auto hash_at = [&entries](std::size_t i) { return entries[i] << kBucketShift; };
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      if (i + kSegmentSteps < entries.size()) {
+        __builtin_prefetch(SegmentNear(hash_at(i + kSegmentSteps)));
+      }
+      if (i + kSlotSteps < entries.size()) {
+        __builtin_prefetch(SlotNear(hash_at(i + kSlotSteps)));
+      }
+      if (i + kRowSteps < entries.size()) {
+        __builtin_prefetch(RowNear(hash_at(i + kRowSteps)));
+      }
+      const std::uint64_t entry = entries[i];
+      const std::int64_t time = first + static_cast<std::int64_t>(entry >> kHashBits);
+      if (time >= from && time <= to && !EachOf(at->first, entry, visit)) {
         return;
       }
     }
@@ -296,14 +296,11 @@ void RowTable::Range(std::int64_t from, std::int64_t to, const Visit& visit) con
 }
 
 std::int64_t RowTable::memory_bytes() const {
-  // What the allocator adds to each record, and the index.
-  constexpr std::int64_t kPerRecord = 16;
   constexpr std::int64_t kPerBucket = 96;
-  return record_bytes_ + static_cast<std::int64_t>(count_) * kPerRecord +
-         static_cast<std::int64_t>(slots_.size() * sizeof(Slot)) +
-         (timed() ? static_cast<std::int64_t>(buckets_.size()) * kPerBucket +
-                        static_cast<std::int64_t>(count_ * sizeof(Record*))
-                  : 0);
+  // Entries have a little room to grow.
+  const auto entries = timed() ? row_count_ * static_cast<std::int64_t>(sizeof(std::uint64_t)) * 9 / 8 : 0;
+  return segment_bytes_ + static_cast<std::int64_t>(directory_.size() * sizeof(Segment*)) + entries +
+         static_cast<std::int64_t>(buckets_.size()) * kPerBucket;
 }
 
 }  // namespace fleuve::state

@@ -1,8 +1,11 @@
 #pragma once
 
 /// \file
-/// The rows of one space in memory: an open hash table over records of key and value bytes, and for timed spaces an
-/// index of records by time.
+/// The rows of one space in memory: segments of rows whose hashes begin alike, found through a directory; for timed
+/// spaces an index of rows by time.
+///
+/// A segment that is full is split in two, so no row added costs more than a few hundred others, however many there
+/// are. The rows of a segment lie in one piece of memory.
 
 #include <cstdint>
 #include <functional>
@@ -11,34 +14,44 @@
 #include <vector>
 
 #include "state/byte_rows.h"
+#include "state/segment_internal.h"
 
 namespace fleuve::state {
-
-/// 64 bits that depend on every byte; the same in every process (files carry it as their check sum).
-std::uint64_t HashBytes(std::string_view bytes);
 
 /// Where the time of a row stands: nowhere, or in the first eight bytes of its key or of its value.
 enum class Timing { kNone, kKey, kValue };
 
-/// Threads: one at a time.
+/// Threads: one at a time. Throws std::bad_alloc where memory ends; only `Clear` is of use then.
 class RowTable {
  public:
-  explicit RowTable(Timing timing) : timing_(timing) {}
+  explicit RowTable(Timing timing);
   ~RowTable();
   RowTable(const RowTable&) = delete;
   RowTable& operator=(const RowTable&) = delete;
 
-  /// A view without data where the key is absent.
-  std::string_view Find(std::string_view key) const;
+  /// A view without data where the key is absent. `hash` is HashKey(key), here and below.
+  std::string_view Find(std::uint64_t hash, std::string_view key) const { return SegmentOf(hash).Find(hash, key); }
+  std::string_view Find(std::string_view key) const { return Find(HashKey(key), key); }
   /// Sets the value of a key; true where the key was absent.
-  bool Put(std::string_view key, std::string_view value);
+  bool Put(std::uint64_t hash, std::string_view key, std::string_view value);
+  bool Put(std::string_view key, std::string_view value) { return Put(HashKey(key), key, value); }
   /// Puts the row if the key is absent; true where it was.
-  bool Add(std::string_view key, std::string_view value);
-  bool Remove(std::string_view key);
+  bool Add(std::uint64_t hash, std::string_view key, std::string_view value);
+  bool Add(std::string_view key, std::string_view value) { return Add(HashKey(key), key, value); }
+  bool Remove(std::uint64_t hash, std::string_view key);
+  bool Remove(std::string_view key) { return Remove(HashKey(key), key); }
   void Clear();
-  /// Makes room for `rows` rows in all, so that putting them does not grow the table.
+  /// Makes room for `rows` rows in an empty table.
   void Reserve(std::size_t rows);
-  /// Brings what the next calls for these keys will look at nearer to the processor.
+  /// What a call for this hash will look at, one thing after the other: to be prefetched, some calls apart. (They give
+  /// addresses, as a function that does nothing but to prefetch is one without effect to some compilers.)
+  const void* SegmentNear(std::uint64_t hash) const { return &SegmentOf(hash); }
+  const void* SlotNear(std::uint64_t hash) const { return SegmentOf(hash).SlotNear(hash); }
+  const void* RowNear(std::uint64_t hash) const { return SegmentOf(hash).RowNear(hash); }
+  /// How many calls before.
+  static constexpr std::size_t kSegmentSteps = 32;
+  static constexpr std::size_t kSlotSteps = 20;
+  static constexpr std::size_t kRowSteps = 10;
   class Ahead;
 
   using Visit = std::function<bool(std::string_view key, std::string_view value)>;
@@ -46,65 +59,104 @@ class RowTable {
   /// Timed tables only: rows with from <= time <= to, by ascending time.
   void Range(std::int64_t from, std::int64_t to, const Visit& visit) const;
 
-  std::int64_t row_count() const { return static_cast<std::int64_t>(count_); }
+  /// Visits whole segments from the hash `*position` on until `bytes` bytes of rows were seen, and moves `*position`
+  /// behind them. False: there are no more.
+  bool ScanSome(std::uint64_t* position, std::int64_t bytes,
+                const std::function<void(std::string_view, std::string_view)>& visit) const;
+
+  std::int64_t row_count() const { return row_count_; }
   /// Bytes of keys and values.
   std::int64_t payload_bytes() const { return payload_bytes_; }
   std::int64_t memory_bytes() const;
 
  private:
-  struct Record;
-  struct Slot {
-    std::uint64_t hash = 0;
-    Record* record = nullptr;
+  struct Bucket {
+    /// Of a row: the last 20 bits of its time, then the first 44 of its hash. A row that went or has another time now
+    /// leaves its entry.
+    std::vector<std::uint64_t> entries;
+    bool is_sorted = true;
+    /// No row has an earlier time.
+    std::int64_t first_time = INT64_MAX;
+    /// Rows that are there.
+    std::int64_t live = 0;
   };
 
-  std::size_t Home(std::uint64_t hash) const { return static_cast<std::size_t>(hash) & (slots_.size() - 1); }
-  /// The slot of the key, or the free slot where it belongs. The table is not empty.
-  std::size_t SlotOf(std::uint64_t hash, std::string_view key) const;
-  void Grow(std::size_t slots);
-  void Insert(std::size_t at, std::uint64_t hash, std::string_view key, std::string_view value);
-  void Index(Record* record);
-  void Unindex(Record* record);
-  std::int64_t TimeOfRecord(const Record* record) const;
+  std::size_t Place(std::uint64_t hash) const {
+    return depth_ == 0 ? 0 : static_cast<std::size_t>(hash >> (64 - depth_));
+  }
+  Segment& SegmentOf(std::uint64_t hash) const { return *directory_[Place(hash)]; }
+  /// The segment of the hash, with room for one more row.
+  Segment& WithRoom(std::uint64_t hash);
+  bool MaySplit(const Segment& segment) const;
+  void Split(std::size_t place);
+  /// Empty segments, one per place.
+  void Reset(int depth);
+  void DropSegments();
+  template <typename VisitSegment>
+  bool EachSegment(const VisitSegment& visit) const;
+
   bool timed() const { return timing_ != Timing::kNone; }
+  std::int64_t TimeIn(std::string_view key, std::string_view value) const;
   static std::int64_t BucketOf(std::int64_t micros) { return micros >> kBucketShift; }
+  Bucket& BucketAt(std::int64_t number);
+  void Index(std::uint64_t hash, std::int64_t time);
+  void Unindex(std::int64_t time);
+  /// Sorts a bucket's entries and drops those that were there twice.
+  static void SortEntries(Bucket& bucket);
+  /// Drops the entries without a row.
+  void Tidy(std::int64_t number, Bucket& bucket) const;
+  /// Calls `visit(key, value)` for the rows of an entry.
+  template <typename VisitRow>
+  bool EachOf(std::int64_t number, std::uint64_t entry, const VisitRow& visit) const;
 
-  /// Records whose times agree but for the last 20 bits (about a second) share a bucket.
+  /// Rows whose times agree but for the last 20 bits (about a second) share a bucket.
   static constexpr int kBucketShift = 20;
+  static constexpr int kHashBits = 64 - kBucketShift;
 
-  Timing timing_ = Timing::kNone;
-  std::vector<Slot> slots_;
-  std::size_t count_ = 0;
+  const Timing timing_;
+  /// 2^depth_ places; a segment stands at each whose number begins with its bits. Owns the segments.
+  int depth_ = 0;
+  std::vector<Segment*> directory_;
+  std::size_t segment_count_ = 0;
+  std::int64_t row_count_ = 0;
   std::int64_t payload_bytes_ = 0;
-  std::int64_t record_bytes_ = 0;
-  std::map<std::int64_t, std::vector<Record*>> buckets_;
+  std::int64_t segment_bytes_ = 0;
+  /// Sorted when they are read.
+  mutable std::map<std::int64_t, Bucket> buckets_;
   /// The bucket used last; null where it is not known.
   std::int64_t last_bucket_time_ = 0;
-  std::vector<Record*>* last_bucket_ = nullptr;
+  Bucket* last_bucket_ = nullptr;
 };
 
-/// For loops over many keys: `Step(i)` before key i is looked up. Keys are far apart in memory, and a loop that asks
-/// for them a few steps ahead does not wait for each.
+/// For loops over many keys: `Step(i)` before key i is looked up gives its hash. Keys are far apart in memory, and a
+/// loop that asks for them a few steps ahead does not wait for each.
 class RowTable::Ahead {
  public:
   Ahead(const RowTable& table, const ByteRows& keys) : table_(table), keys_(keys) {
     for (std::size_t i = 0; i < kSteps && i < keys.size(); ++i) {
-      Slots(i);
+      Begin(i);
     }
   }
-  void Step(std::size_t i) {
+  std::uint64_t Step(std::size_t i) {
+    const std::uint64_t hash = hashes_[i % kSteps];
     if (i + kSteps < keys_.size()) {
-      Slots(i + kSteps);
+      Begin(i + kSteps);
     }
-    if (i + kSteps / 2 < keys_.size()) {
-      Records(i + kSteps / 2);
+    if (i + kSlotSteps < keys_.size()) {
+      __builtin_prefetch(table_.SlotNear(hashes_[(i + kSlotSteps) % kSteps]));
     }
+    if (i + kRowSteps < keys_.size()) {
+      __builtin_prefetch(table_.RowNear(hashes_[(i + kRowSteps) % kSteps]));
+    }
+    return hash;
   }
 
  private:
-  static constexpr std::size_t kSteps = 16;
-  void Slots(std::size_t i);
-  void Records(std::size_t i);
+  static constexpr std::size_t kSteps = kSegmentSteps;
+  void Begin(std::size_t i) {
+    hashes_[i % kSteps] = HashKey(keys_[i]);
+    __builtin_prefetch(table_.SegmentNear(hashes_[i % kSteps]));
+  }
   const RowTable& table_;
   const ByteRows& keys_;
   std::uint64_t hashes_[kSteps] = {};

@@ -1,10 +1,15 @@
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <fstream>
 #include <map>
+#include <new>
 #include <random>
 #include <set>
+#include <thread>
 
 #include "state/row_table_internal.h"
 #include "state/store.h"
@@ -138,6 +143,8 @@ TEST(StoreTest, EveryRetainedVersionOpensAsItWas) {
       }
     }
     Finish(*store, *objects, "a" + std::to_string(version));
+    // Batches take some time, in which the thread that writes snapshots comes to work.
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
     versions.push_back(rows);
   }
   for (int version : {240, 239, 230, 226, 225}) {
@@ -151,6 +158,190 @@ TEST(StoreTest, EveryRetainedVersionOpensAsItWas) {
   ASSERT_FALSE(gone.ok());
   EXPECT_EQ(gone.error().condition(), "CANNOT_LOAD_STATE_STORE.CANNOT_READ_DELTA_FILE_NOT_EXISTS");
 }
+
+/// Changes some rows of a large state in each version, and tells what it is.
+class LargeState {
+ public:
+  static constexpr int kKeys = 3000;
+  static constexpr std::size_t kValueBytes = 10000;
+
+  explicit LargeState(Store* store) : store_(store) {}
+  void Change() {
+    for (int i = 0; i < 40; ++i) {
+      const std::string key = "k" + std::to_string(random_() % kKeys);
+      if (random_() % 8 == 0) {
+        store_->Remove(kPlain, key);
+        rows_.erase(key);
+      } else {
+        const std::string value(kValueBytes, static_cast<char>('a' + random_() % 26));
+        store_->Put(kPlain, key, value);
+        rows_[key] = value;
+      }
+    }
+  }
+  const Rows& rows() const { return rows_; }
+
+ private:
+  Store* store_;
+  std::mt19937_64 random_{4};
+  Rows rows_;
+};
+
+bool HasFile(storage::ObjectStore& objects, const std::string& ending) {
+  const auto listed = objects.List("/cp/state/0");
+  return listed.ok() &&
+         std::any_of(listed->begin(), listed->end(), [&](const auto& meta) { return meta.path.ends_with(ending); });
+}
+
+TEST(StoreTest, SnapshotsAreCollectedWhileRowsChange) {
+  auto objects = storage::MemoryStore::Make();
+  auto store = *Store::Open(Spec(objects, 5), Version{});
+  LargeState state(store.get());
+  std::map<int, Rows> wanted;
+  std::size_t most_files = 0;
+  for (int version = 1; version <= 500; ++version) {
+    state.Change();
+    const std::string attempt = "a" + std::to_string(version);
+    Finish(*store, *objects, attempt);
+    // No file is as large as the state, and old ones go.
+    const auto listed = *objects->List("/cp/state/0");
+    for (const auto& meta : listed) {
+      ASSERT_LT(meta.size_bytes, 12 << 20) << meta.path;
+    }
+    most_files = std::max(most_files, listed.size());
+    if (version % 23 == 0) {
+      auto opened = Store::Open(Spec(objects), Version{version, attempt});
+      ASSERT_TRUE(opened.ok()) << opened.error().message();
+      ASSERT_EQ(All(**opened, kPlain), state.rows()) << version;
+    }
+    if (version > 495) {
+      wanted[version] = state.rows();
+    }
+  }
+  store.reset();
+  EXPECT_TRUE(HasFile(*objects, ".snapshot"));
+  EXPECT_TRUE(HasFile(*objects, ".part"));
+  EXPECT_LT(most_files, 400u);
+  for (const auto& [version, rows] : wanted) {
+    auto opened = Store::Open(Spec(objects), Version{version, ""});
+    ASSERT_TRUE(opened.ok()) << opened.error().message();
+    EXPECT_EQ(All(**opened, kPlain), rows) << version;
+  }
+}
+
+TEST(StoreTest, ACutInTheMiddleOfASnapshotLosesNothing) {
+  for (int cut_at : {60, 83, 120, 155, 190}) {
+    auto objects = storage::MemoryStore::Make();
+    auto store = *Store::Open(Spec(objects, 5), Version{});
+    LargeState state(store.get());
+    for (int version = 1; version <= cut_at; ++version) {
+      state.Change();
+      Finish(*store, *objects, "a");
+    }
+    store.reset();
+    objects->PowerCut();
+    auto opened = Store::Open(Spec(objects, 5), Version{cut_at, "a"});
+    ASSERT_TRUE(opened.ok()) << opened.error().message();
+    ASSERT_EQ(All(**opened, kPlain), state.rows()) << cut_at;
+    // Goes on, and gives a batch up on the way.
+    Rows before = state.rows();
+    (*opened)->Put(kPlain, "lost", "x");
+    ASSERT_TRUE((*opened)->Discard().ok());
+    for (int version = cut_at + 1; version <= cut_at + 70; ++version) {
+      (*opened)->Put(kPlain, "more", std::string(200000, 'm'));
+      Finish(**opened, *objects, "b");
+    }
+    before["more"] = std::string(200000, 'm');
+    opened = Store::Open(Spec(objects, 5), Version{cut_at + 70, "b"});
+    ASSERT_TRUE(opened.ok()) << opened.error().message();
+    ASSERT_EQ(All(**opened, kPlain), before) << cut_at;
+  }
+}
+
+TEST(StoreTest, ADamagedPartOfASnapshotIsNoLossWhileItsChangelogsAreThere) {
+  auto objects = storage::MemoryStore::Make();
+  auto store = *Store::Open(Spec(objects, 100000), Version{});
+  LargeState state(store.get());
+  int version = 0;
+  while (!HasFile(*objects, ".snapshot") && version < 400) {
+    state.Change();
+    Finish(*store, *objects, "a");
+    ++version;
+  }
+  store.reset();
+  const auto listed = *objects->List("/cp/state/0");
+  for (const auto& meta : listed) {
+    if (meta.path.ends_with(".1.part")) {
+      std::string bytes = *objects->Get(meta.path);
+      bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+      ASSERT_TRUE(objects->Put(meta.path, bytes, storage::PutMode::kOverwrite).ok());
+    }
+  }
+  auto opened = Store::Open(Spec(objects), Version{version, "a"});
+  ASSERT_TRUE(opened.ok()) << opened.error().message();
+  EXPECT_EQ(All(**opened, kPlain), state.rows());
+}
+
+TEST(StoreTest, NoBatchWaitsForAllKeys) {
+  auto objects = storage::MemoryStore::Make();
+  auto store = *Store::Open(Spec(objects), Version{});
+  ByteRows keys;
+  ByteRows values;
+  std::vector<std::string_view> known;
+  double longest = 0;
+  double sum = 0;
+  constexpr int kBatches = 1500;
+  for (int batch = 0; batch < kBatches; ++batch) {
+    keys.Clear();
+    values.Clear();
+    for (int i = 0; i < 1000; ++i) {
+      AppendTime(keys.bytes(), batch);
+      keys.Add(std::to_string(batch * 1000 + i));
+      values.Add("one value");
+    }
+    const auto began = std::chrono::steady_clock::now();
+    store->GetMany(kTimed, keys, &known);
+    store->PutMany(kTimed, keys, values);
+    Finish(*store, *objects, "a");
+    const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    longest = std::max(longest, took);
+    sum += took;
+  }
+  // Growing a table of so many rows at once, or writing all of them, takes longer than a tenth of a second.
+  EXPECT_LT(longest, 0.05 + 10 * sum / kBatches);
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST(StoreTest, WhereMemoryEndsTheStoreGoesBackToItsLastVersion) {
+  const auto fill = [] {
+    auto objects = storage::MemoryStore::Make();
+    auto store = *Store::Open(Spec(objects), Version{});
+    store->Put(kPlain, "a", "1");
+    auto staged = store->Stage("one", 0);
+    if (!staged.ok() || !store->Apply().ok()) {
+      return 1;
+    }
+    std::ifstream statm("/proc/self/statm");
+    std::uint64_t pages = 0;
+    statm >> pages;
+    const rlimit limit{pages * 4096 + (64 << 20), RLIM_INFINITY};
+    if (setrlimit(RLIMIT_AS, &limit) != 0) {
+      return 2;
+    }
+    bool ended = false;
+    try {
+      for (int i = 0; i < 10000000; ++i) {
+        store->Put(kTimed, Timed(i, std::to_string(i)), "some value");
+      }
+    } catch (const std::bad_alloc&) {
+      ended = true;
+    }
+    const bool back = store->Discard().ok() && All(*store, kPlain) == Rows{{"a", "1"}} && store->row_count(kTimed) == 0;
+    return ended && back ? 0 : 3;
+  };
+  EXPECT_EXIT(std::_Exit(fill()), testing::ExitedWithCode(0), "");
+}
+#endif
 
 TEST(StoreTest, AnAbandonedRunLeavesNoTrace) {
   auto objects = storage::MemoryStore::Make();
@@ -227,10 +418,11 @@ TEST(StoreTest, ReadingASnapshotCostsAboutWhatMakingItsRowsDid) {
       (*store)->Put(kPlain, std::to_string(i), "v");
     }
   });
-  constexpr std::int64_t kVersions = 20;
+  constexpr std::int64_t kVersions = 70;  // as many as the pieces of a snapshot take
   for (std::int64_t version = 1; version <= kVersions; ++version) {
     Finish(**store, *objects, "a");
   }
+  store->reset();  // waits for what is being written
   auto listed = objects->List(spec.folder.path);
   ASSERT_TRUE(listed.ok());
   ASSERT_TRUE(
@@ -248,7 +440,7 @@ TEST(StoreTest, ReadingASnapshotCostsAboutWhatMakingItsRowsDid) {
 TEST(StoreTest, EveryStoreCallMayFail) {
   for (int call = 1; call < 60; ++call) {
     auto objects = storage::MemoryStore::Make();
-    int calls = 0;
+    std::atomic<int> calls = 0;  // snapshots are written by a thread of their own
     auto faulty = storage::MakeFaultyStore(objects, [&](std::string_view, std::string_view) {
       return ++calls == call ? storage::Fault::kFailBefore : storage::Fault::kNone;
     });

@@ -9,7 +9,8 @@
 /// before it and the changelogs after it.
 ///
 ///   <checkpoint>/state/<operator>/<version>_<attempt>.changes     every version: names the attempt it was made from
-///   <checkpoint>/state/<operator>/<version>_<attempt>.snapshot    some versions: all rows
+///   <checkpoint>/state/<operator>/<version>_<attempt>.snapshot    some versions: all rows, or the last of them
+///   <checkpoint>/state/<operator>/<version>_<id>.<n>.part         the rows before
 ///   <checkpoint>/state/<operator>/_metadata/metadata              operator's number and name, in Spark's form
 ///   <checkpoint>/state/<operator>/_metadata/schema                spaces with the types of their keys and values
 ///
@@ -53,6 +54,12 @@ struct SpaceSpec {
   std::string value_columns{};
 };
 
+/// Memory that the stores of one query may take together. Threads: the query's.
+struct MemoryBudget {
+  std::int64_t limit_bytes = 0;
+  std::int64_t used_bytes = 0;
+};
+
 /// What a store is made for.
 struct StoreSpec {
   /// `<checkpoint>/state/<operator>` and its store.
@@ -65,6 +72,8 @@ struct StoreSpec {
   std::vector<SpaceSpec> spaces;
   /// Versions that can still be opened, counted back from the newest.
   std::int64_t versions_to_retain = 100;
+  /// Null: no limit.
+  std::shared_ptr<MemoryBudget> budget{};
 };
 
 /// A version and the attempt that made it. Version 0 has no attempt.
@@ -97,7 +106,9 @@ struct StoreMetrics {
 /// Threads: one caller at a time.
 ///
 /// Errors: CANNOT_LOAD_STATE_STORE.* (kCorrupt, kNotFound) for files that are missing, cut off or not ours;
-/// CANNOT_WRITE_STATE_STORE.CANNOT_COMMIT where the changelog cannot be written.
+/// CANNOT_WRITE_STATE_STORE.CANNOT_COMMIT where the changelog cannot be written; FLEUVE_STATE_MEMORY_LIMIT
+/// (kResourceExhausted) where the rows outgrow the budget: the query ends, and goes on from its checkpoint with a
+/// larger one. Where the process has no memory left, methods throw std::bad_alloc; `Open` and `Discard` serve then.
 class Store {
  public:
   virtual ~Store() = default;
@@ -132,11 +143,14 @@ class Store {
   /// Rows in the space.
   virtual std::int64_t row_count(SpaceId space) const = 0;
 
+  /// FLEUVE_STATE_MEMORY_LIMIT where the budget is overrun; asked now and then while rows are put.
+  virtual Result<void> CheckMemory() = 0;
   /// Ends a batch: writes its changes (also when there are none) as the changelog of version()+1 under
   /// `attempt`. Nothing is synced.
   virtual Result<StagedFiles> Stage(const std::string& attempt, std::int64_t next_watermark_ms) = 0;
-  /// The staged version counts. Where the changelogs since the last snapshot outgrow it, one is written, and synced;
-  /// versions out of retention are removed.
+  /// The staged version counts. Where the changelogs since the last snapshot outgrow it, another one is begun: each
+  /// call takes it a piece further, and a thread of its own writes and syncs the pieces. Versions out of retention are
+  /// removed.
   virtual Result<void> Apply() = 0;
   /// Gives the changes since `version()` up, staged or not; the store is as it was opened or last applied.
   virtual Result<void> Discard() = 0;

@@ -451,6 +451,8 @@ Result<void> MicroBatchQuery::MakeState(const checkpoint::Recovered& recovered) 
   options.output_mode = request_.sink.output_mode;
   options.config = request_.config;
   options.versions_to_retain = min_batches_to_retain_;
+  options.memory_limit_bytes = request_.state_memory_limit_bytes > 0 ? request_.state_memory_limit_bytes
+                                                                     : ResourceBudget::DefaultMemoryBytes() / 12 * 5;
   for (const auto& [key, value] : pinned_conf_) {
     if (key == "spark.sql.shuffle.partitions") {
       options.partitions = std::max<std::int64_t>(1, std::atoll(value.c_str()));

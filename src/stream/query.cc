@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <chrono>
+#include <new>
+#include <system_error>
 
 #include "base/big_stack.h"
 #include "base/failpoint.h"
@@ -329,8 +331,25 @@ void MicroBatchQuery::Cleanup(bool failed) {
   }
 }
 
+Result<void> MicroBatchQuery::RunGuarded() {
+  // Unwinding has given back what the batch held; what was committed stays so.
+  const auto no_memory = [this] {
+    return Error(ErrorKind::kResourceExhausted, "FLEUVE_OUT_OF_MEMORY",
+                 "The process has no memory left for the query " + PrettyId() +
+                     ". Start it again from its checkpoint with smaller batches, less state (a shorter watermark, a "
+                     "smaller fleuve.state.memoryLimit tells sooner), fewer queries beside it, or more memory.");
+  };
+  try {
+    return RunQuery();
+  } catch (const std::bad_alloc&) {
+    return no_memory();
+  } catch (const std::system_error&) {
+    return no_memory();  // no thread could be made
+  }
+}
+
 void MicroBatchQuery::Loop() {
-  auto ran = RunQuery();
+  auto ran = RunGuarded();
   bool failed = false;
   if (!ran.ok()) {
     bool stopped = false;

@@ -51,6 +51,8 @@ struct QueryRequest {
       refresh_table;
   /// Whose query it is: names are unique and `active` is answered within it.
   std::string session_key;
+  /// `fleuve.state.memoryLimit` in bytes; 0: a quarter of the machine's or the control group's memory.
+  std::int64_t state_memory_limit_bytes = 0;
   /// Names of a plan printed by explain(); may be empty.
   std::function<std::string(const plan::PlanPtr& plan, bool extended)> explain;
 };

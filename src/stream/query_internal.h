@@ -94,6 +94,8 @@ class MicroBatchQuery final : public Query, public std::enable_shared_from_this<
 
   void Loop();
   Result<void> RunQuery();
+  /// The same; std::bad_alloc ends the query, not the process.
+  Result<void> RunGuarded();
   Result<void> Initialize();
   Result<void> Recover();
   Result<void> FillMissingCommits(const checkpoint::Recovered& recovered);
