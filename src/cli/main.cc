@@ -8,6 +8,7 @@
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "cli/process.h"
+#include "cli/progress_bar.h"
 #include "cli/python_program.h"
 #include "cli/settings.h"
 #include "cli/signals.h"
@@ -118,6 +119,9 @@ int RunProgram(const Flags& flags, const std::string& file, const std::vector<st
   if (!target.ok()) {
     return Fail(target.error());
   }
+  if (is_sql) {
+    ShowProgress();
+  }
   const auto code = is_sql ? RunSqlOn(target->url, text, false) : RunPythonProgram(file, arguments, target->url);
   if (target->process) {
     target->process->Stop(kStopGraceMs);
@@ -146,6 +150,7 @@ int Sql(const Flags& flags, const std::string& text, const std::string& file, co
 }
 
 int Table(const Flags& flags, const TableCommand& command) {
+  ShowProgress();
   if (IsFileCheck(command)) {
     const auto code = RunFileCheck(command);
     return code.ok() ? *code : Fail(code.error());
@@ -241,8 +246,10 @@ int Main(int argc, char** argv) {
   CLI::App* optimize = add_action("optimize", "write small files anew as large ones");
   optimize->add_option("--where", on_table.where, "SQL condition on partition columns");
   optimize->add_option("--zorder-by", on_table.zorder_by, "columns to order by, separated by commas");
+  optimize->add_flag("--full", on_table.full, "clustered tables: files that are clustered already too");
   CLI::App* vacuum = add_action("vacuum", "delete files that no version within the retention needs");
   vacuum->add_option("--retain", on_table.retain_hours, "hours");
+  vacuum->add_flag("--lite", on_table.lite, "only files that the log says were removed: the folder is not listed");
   vacuum->add_flag("--dry-run", on_table.dry_run, "only tell which files would go");
   CLI::App* restore = add_action("restore", "go back to an earlier version");
   restore->add_option("--version", on_table.version, "number of the version");

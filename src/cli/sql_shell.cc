@@ -8,8 +8,10 @@
 #include <filesystem>
 #include <iostream>
 #include <iterator>
+#include <optional>
 
 #include "base/bytes.h"
+#include "base/progress.h"
 #include "cli/settings.h"
 #include "cli/signals.h"
 #include "sql/parser.h"
@@ -26,10 +28,17 @@ char* Prompt(EditLine* /*line*/) { return const_cast<char*>(prompt_text); }
 
 Result<void> RunSqlText(connect::Client& client, const std::string& text) {
   FLEUVE_ASSIGN(const auto statements, sql::ParseStatements(text));
+  std::optional<Progress> progress;
+  if (statements.size() > 1) {
+    progress.emplace("statements", static_cast<std::int64_t>(statements.size()));
+  }
   for (const auto& statement : statements) {
     FLEUVE_ASSIGN(const std::string shown, client.RunSql(statement.text, kRowsShownMax));
     if (!shown.empty()) {
       std::cout << shown << std::flush;
+    }
+    if (progress) {
+      progress->Advance();
     }
   }
   return {};

@@ -33,14 +33,16 @@ Result<std::string> TableSql(const TableCommand& command) {
     return "DESCRIBE DETAIL " + table;
   }
   if (command.action == "optimize") {
-    return "OPTIMIZE " + table + (command.where.empty() ? "" : " WHERE " + command.where) +
+    return "OPTIMIZE " + table + (command.full ? " FULL" : "") +
+           (command.where.empty() ? "" : " WHERE " + command.where) +
            (command.zorder_by.empty() ? "" : " ZORDER BY (" + command.zorder_by + ")");
   }
   if (command.action == "vacuum") {
     if (!command.retain_hours.empty() && !IsNumber(command.retain_hours)) {
       return Error(ErrorKind::kInvalidArgument, "", "--retain takes a number of hours, not " + command.retain_hours);
     }
-    return "VACUUM " + table + (command.retain_hours.empty() ? "" : " RETAIN " + command.retain_hours + " HOURS") +
+    return "VACUUM " + table + (command.lite ? " LITE" : "") +
+           (command.retain_hours.empty() ? "" : " RETAIN " + command.retain_hours + " HOURS") +
            (command.dry_run ? " DRY RUN" : "");
   }
   if (command.version.empty() == command.timestamp.empty()) {

@@ -20,6 +20,10 @@ struct TableCommand {
   std::string version;
   std::string timestamp;
   bool dry_run = false;
+  /// vacuum: what the log says was removed, without a look at the folder.
+  bool lite = false;
+  /// optimize: files that are clustered already too.
+  bool full = false;
   bool skip_data = false;
 };
 

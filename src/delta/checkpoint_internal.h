@@ -26,8 +26,11 @@ struct CheckpointFiles {
 Result<std::shared_ptr<SnapshotState>> LoadCheckpoint(const storage::Location& table, const LogContext& context,
                                                       const CheckpointFiles& files);
 
+/// Paths of the sidecars that a checkpoint names, as it names them.
+Result<std::vector<std::string>> SidecarsOf(const storage::Location& table, const LogContext& context,
+                                            const CheckpointFiles& files);
+
 /// Writes a checkpoint of `snapshot` and then `_last_checkpoint`, both durable.
-/// \param part_rows  file actions in one part; 0 = one part whatever the size.
-Result<void> WriteCheckpoint(const Snapshot& snapshot, const LogContext& context, std::int64_t part_rows);
+Result<void> WriteCheckpoint(const Snapshot& snapshot, const LogContext& context, const CheckpointShape& shape);
 
 }  // namespace fleuve::delta

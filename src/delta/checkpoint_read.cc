@@ -370,17 +370,38 @@ class Loader {
 
 }  // namespace
 
+namespace {
+
+Result<void> ReadTop(const storage::Location& table, const CheckpointFiles& files, Loader* loader) {
+  const std::string folder = LogFolder(table.path) + "/";
+  for (const std::string& name : files.names) {
+    if (name.ends_with(".json")) {
+      FLEUVE_TRY(loader->ReadJson(folder + name));
+    } else {
+      FLEUVE_TRY(loader->ReadParquet(folder + name));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> SidecarsOf(const storage::Location& table, const LogContext& context,
+                                            const CheckpointFiles& files) {
+  Loader loader(table, context);
+  FLEUVE_TRY(ReadTop(table, files, &loader));
+  std::vector<std::string> paths;
+  for (const SidecarFile& sidecar : loader.sidecars()) {
+    paths.push_back(sidecar.path);
+  }
+  return paths;
+}
+
 Result<std::shared_ptr<SnapshotState>> LoadCheckpoint(const storage::Location& table, const LogContext& context,
                                                       const CheckpointFiles& files) {
   Loader loader(table, context);
   const std::string folder = LogFolder(table.path) + "/";
-  for (const std::string& name : files.names) {
-    if (name.ends_with(".json")) {
-      FLEUVE_TRY(loader.ReadJson(folder + name));
-    } else {
-      FLEUVE_TRY(loader.ReadParquet(folder + name));
-    }
-  }
+  FLEUVE_TRY(ReadTop(table, files, &loader));
   const std::vector<SidecarFile> sidecars = loader.sidecars();
   for (const SidecarFile& sidecar : sidecars) {
     if (sidecar.path.find('/') == std::string::npos) {

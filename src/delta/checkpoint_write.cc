@@ -77,6 +77,33 @@ Value VectorOf(const std::optional<DeletionVectorDescriptor>& dv) {
                            OptionalInt(dv->max_row_index)});
 }
 
+DataType TransactionType() {
+  return Record({{"appId", DataType::String()}, {"version", DataType::Long()}, {"lastUpdated", DataType::Long()}});
+}
+
+DataType MetadataType() {
+  return Record({{"id", DataType::String()},
+                 {"name", DataType::String()},
+                 {"description", DataType::String()},
+                 {"format", Record({{"provider", DataType::String()}, {"options", TextMap()}})},
+                 {"schemaString", DataType::String()},
+                 {"partitionColumns", DataType::Array(DataType::String())},
+                 {"configuration", TextMap()},
+                 {"createdTime", DataType::Long()}});
+}
+
+DataType ProtocolType() {
+  return Record({{"minReaderVersion", DataType::Int()},
+                 {"minWriterVersion", DataType::Int()},
+                 {"readerFeatures", DataType::Array(DataType::String())},
+                 {"writerFeatures", DataType::Array(DataType::String())}});
+}
+
+DataType DomainType() {
+  return Record(
+      {{"domain", DataType::String()}, {"configuration", DataType::String()}, {"removed", DataType::Boolean()}});
+}
+
 /// Types whose bounds a checkpoint keeps typed.
 bool HasBounds(const DataType& type) {
   switch (type.kind()) {
@@ -203,26 +230,24 @@ class CheckpointRows {
   }
 
   types::Schema ClassicSchema() const {
-    return Record(
-        {{"txn",
-          Record({{"appId", DataType::String()}, {"version", DataType::Long()}, {"lastUpdated", DataType::Long()}})},
-         {"add", add_type_},
-         {"remove", remove_type_},
-         {"metaData", Record({{"id", DataType::String()},
-                              {"name", DataType::String()},
-                              {"description", DataType::String()},
-                              {"format", Record({{"provider", DataType::String()}, {"options", TextMap()}})},
-                              {"schemaString", DataType::String()},
-                              {"partitionColumns", DataType::Array(DataType::String())},
-                              {"configuration", TextMap()},
-                              {"createdTime", DataType::Long()}})},
-         {"protocol", Record({{"minReaderVersion", DataType::Int()},
-                              {"minWriterVersion", DataType::Int()},
-                              {"readerFeatures", DataType::Array(DataType::String())},
-                              {"writerFeatures", DataType::Array(DataType::String())}})},
-         {"domainMetadata", Record({{"domain", DataType::String()},
-                                    {"configuration", DataType::String()},
-                                    {"removed", DataType::Boolean()}})}});
+    return Record({{"txn", TransactionType()},
+                   {"add", add_type_},
+                   {"remove", remove_type_},
+                   {"metaData", MetadataType()},
+                   {"protocol", ProtocolType()},
+                   {"domainMetadata", DomainType()}});
+  }
+  /// Of a v2 checkpoint's Parquet file on top of its sidecars.
+  static types::Schema TopSchema() {
+    return Record({{"txn", TransactionType()},
+                   {"metaData", MetadataType()},
+                   {"protocol", ProtocolType()},
+                   {"domainMetadata", DomainType()},
+                   {"checkpointMetadata", Record({{"version", DataType::Long()}, {"tags", TextMap()}})},
+                   {"sidecar", Record({{"path", DataType::String()},
+                                       {"sizeInBytes", DataType::Long()},
+                                       {"modificationTime", DataType::Long()},
+                                       {"tags", TextMap()}})}});
   }
   types::Schema SidecarSchema() const { return Record({{"add", add_type_}, {"remove", remove_type_}}); }
 
@@ -275,6 +300,12 @@ class CheckpointRows {
     return Value(std::move(row));
   }
 
+  static Value TransactionRow(const SetTransaction& t) {
+    return Value(Value::List{Value(t.app_id), Value(t.version), OptionalInt(t.last_updated)});
+  }
+  static Value DomainRow(const DomainMetadata& d) {
+    return Value(Value::List{Value(d.domain), Value(d.configuration), Value(d.removed)});
+  }
   static Value RemoveRow(const RemoveFile& r) {
     return Value(Value::List{Value(r.path), OptionalInt(r.deletion_timestamp), Value(false),
                              r.extended_file_metadata ? Value(*r.extended_file_metadata) : Value(),
@@ -392,7 +423,7 @@ Result<std::int64_t> PutParquet(const Snapshot& snapshot, const LogContext& cont
 
 }  // namespace
 
-Result<void> WriteCheckpoint(const Snapshot& snapshot, const LogContext& context, std::int64_t part_rows) {
+Result<void> WriteCheckpoint(const Snapshot& snapshot, const LogContext& context, const CheckpointShape& shape) {
   if (!context.parquet_writer || !snapshot.location().store->is_local()) {
     return {};
   }
@@ -415,7 +446,7 @@ Result<void> WriteCheckpoint(const Snapshot& snapshot, const LogContext& context
   const std::int64_t adds = snapshot.file_count();
 
   const std::size_t file_actions = static_cast<std::size_t>(adds) + tombstones.size();
-  const auto most = static_cast<std::size_t>(std::max<std::int64_t>(0, part_rows));
+  const auto most = static_cast<std::size_t>(std::max<std::int64_t>(0, shape.part_rows));
   const std::size_t parts = most == 0 ? 1 : std::max<std::size_t>(1, (file_actions + most - 1) / most);
 
   if (!v2) {
@@ -433,11 +464,9 @@ Result<void> WriteCheckpoint(const Snapshot& snapshot, const LogContext& context
       } else if (i == 1) {
         (*row)[3] = CheckpointRows::MetadataRow(snapshot.metadata());
       } else if ((i -= 2) < transactions.size()) {
-        const SetTransaction& t = transactions[i];
-        (*row)[0] = Value(Value::List{Value(t.app_id), Value(t.version), OptionalInt(t.last_updated)});
+        (*row)[0] = CheckpointRows::TransactionRow(transactions[i]);
       } else if ((i -= transactions.size()) < domains.size()) {
-        const DomainMetadata& d = domains[i];
-        (*row)[5] = Value(Value::List{Value(d.domain), Value(d.configuration), Value(d.removed)});
+        (*row)[5] = CheckpointRows::DomainRow(domains[i]);
       } else if ((i -= domains.size()) < tombstones.size()) {
         (*row)[2] = CheckpointRows::RemoveRow(tombstones[i]);
       } else {
@@ -502,23 +531,54 @@ Result<void> WriteCheckpoint(const Snapshot& snapshot, const LogContext& context
   for (const DomainMetadata& d : domains) {
     AppendJsonLine(top, d);
   }
-  auto& store = *snapshot.location().store;
-  const std::string name = version + ".checkpoint." + NewUuid() + ".json";
-  FLEUVE_ASSIGN(const std::string staged, store.Stage(folder + "/" + name, top, NewUuid()));
-  if (context.durability == Durability::kStrict) {
-    const std::array<std::string, 1> staged_files{staged};
-    FLEUVE_TRY(store.Sync(staged_files, {}));
+  const std::string name = version + ".checkpoint." + NewUuid() + (shape.parquet_top ? ".parquet" : ".json");
+  auto top_bytes = static_cast<std::int64_t>(top.size());
+  if (shape.parquet_top) {
+    std::vector<Value::List> top_rows;
+    const auto add_row = [&](std::size_t column, Value value) {
+      top_rows.emplace_back(6, Value());
+      top_rows.back()[column] = std::move(value);
+    };
+    add_row(4, Value(Value::List{Value(snapshot.version()), MapOf(StringMap())}));
+    for (const SidecarFile& sidecar : sidecars) {
+      add_row(5, Value(Value::List{Value(sidecar.path), Value(sidecar.size_in_bytes), Value(sidecar.modification_time),
+                                   Value()}));
+    }
+    add_row(2, CheckpointRows::ProtocolRow(snapshot.protocol()));
+    add_row(1, CheckpointRows::MetadataRow(snapshot.metadata()));
+    for (const SetTransaction& t : transactions) {
+      add_row(0, CheckpointRows::TransactionRow(t));
+    }
+    for (const DomainMetadata& d : domains) {
+      add_row(3, CheckpointRows::DomainRow(d));
+    }
+    std::size_t top_at = 0;
+    const auto next_row = [&](Value::List* row) {
+      if (top_at >= top_rows.size()) {
+        return false;
+      }
+      *row = std::move(top_rows[top_at++]);
+      return true;
+    };
+    FLEUVE_ASSIGN(top_bytes, PutParquet(snapshot, context, folder + "/" + name, CheckpointRows::TopSchema(), next_row));
+  } else {
+    auto& store = *snapshot.location().store;
+    FLEUVE_ASSIGN(const std::string staged, store.Stage(folder + "/" + name, top, NewUuid()));
+    if (context.durability == Durability::kStrict) {
+      const std::array<std::string, 1> staged_files{staged};
+      FLEUVE_TRY(store.Sync(staged_files, {}));
+    }
+    FLEUVE_TRY(store.CommitStaged(staged, folder + "/" + name));
   }
-  FLEUVE_TRY(store.CommitStaged(staged, folder + "/" + name));
   std::int64_t actions = 0;
   for (const char c : top) {
     actions += c == '\n' ? 1 : 0;
   }
   Json last = LastCheckpoint(snapshot.version(), actions + static_cast<std::int64_t>(file_actions),
-                             static_cast<std::int64_t>(top.size()) + sidecar_bytes, adds);
+                             top_bytes + sidecar_bytes, adds);
   Json v2_part(Json::Object{});
   v2_part.Set("path", Json(name));
-  v2_part.Set("sizeInBytes", Json(static_cast<std::int64_t>(top.size())));
+  v2_part.Set("sizeInBytes", Json(top_bytes));
   v2_part.Set("modificationTime", Json(sidecars.back().modification_time));
   Json::Array non_file;
   for (const std::string& line : Split(top, '\n')) {

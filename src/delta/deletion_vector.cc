@@ -37,15 +37,24 @@ Error Corrupt(std::string condition, std::string message) {
   return Error(ErrorKind::kCorrupt, std::move(condition), std::move(message));
 }
 
-Result<std::shared_ptr<const RowSet>> Decode(std::string_view bytes, const std::string& where) {
+/// \param count  how many rows the vector shall have: what comes beyond them is not looked at.
+Result<std::shared_ptr<const RowSet>> Decode(std::string_view bytes, std::int64_t count, const std::string& where) {
   if (bytes.size() < 12 || LittleEndian(bytes) != kVectorMagic) {
     return Corrupt("DELTA_DELETION_VECTOR_INVALID_ROW_INDEX",
                    "The deletion vector in " + where + " is not in the portable format.");
   }
   try {
     const Roaring64Map map = Roaring64Map::readSafe(bytes.data() + 4, bytes.size() - 4);
-    std::vector<std::uint64_t> rows(map.cardinality());
-    map.toUint64Array(rows.data());
+    // The bitmap's own counts and orders are not to be trusted before they were gone through.
+    std::vector<std::uint64_t> rows;
+    rows.reserve(std::min(static_cast<std::size_t>(count), bytes.size() * 8));
+    for (auto row = map.begin(); row != map.end(); ++row) {
+      if (static_cast<std::int64_t>(rows.size()) >= count || (!rows.empty() && *row <= rows.back())) {
+        return Corrupt("DELTA_DELETION_VECTOR_SIZE_MISMATCH",
+                       "The deletion vector in " + where + " has more rows than the log says, or not in order.");
+      }
+      rows.push_back(*row);
+    }
     return std::make_shared<const RowSet>(std::move(rows));
   } catch (const std::exception& e) {
     return Corrupt("DELTA_DELETION_VECTOR_SIZE_MISMATCH",
@@ -195,22 +204,25 @@ Result<std::string> DeletionVectorPath(const DeletionVectorDescriptor& descripto
 
 Result<std::shared_ptr<const RowSet>> LoadDeletionVector(const DeletionVectorDescriptor& descriptor,
                                                          const storage::Location& table) {
+  if (descriptor.size_in_bytes <= 0 || descriptor.cardinality < 0 || descriptor.offset.value_or(0) < 0) {
+    return Corrupt("DELTA_DELETION_VECTOR_SIZE_MISMATCH", "A deletion vector has a size or place below zero.");
+  }
   std::shared_ptr<const RowSet> rows;
   if (descriptor.storage_type == "i") {
     FLEUVE_ASSIGN(const std::string bytes, Z85Decode(descriptor.path_or_inline_dv));
     if (static_cast<std::int64_t>(bytes.size()) < descriptor.size_in_bytes) {
       return Corrupt("DELTA_DELETION_VECTOR_SIZE_MISMATCH", "An inline deletion vector is cut off.");
     }
-    FLEUVE_ASSIGN(
-        rows, Decode(std::string_view(bytes).substr(0, static_cast<std::size_t>(descriptor.size_in_bytes)), "the log"));
+    FLEUVE_ASSIGN(rows, Decode(std::string_view(bytes).substr(0, static_cast<std::size_t>(descriptor.size_in_bytes)),
+                               descriptor.cardinality, "the log"));
   } else {
     FLEUVE_ASSIGN(const std::string path, DeletionVectorPath(descriptor, table));
     const std::string key = path + "@" + std::to_string(descriptor.offset.value_or(0));
     rows = VectorCache().Find(key);
     if (!rows) {
-      FLEUVE_ASSIGN(const std::string bytes,
-                    table.store->GetRange(path, descriptor.offset.value_or(0), descriptor.size_in_bytes + 8));
-      if (static_cast<std::int64_t>(bytes.size()) < descriptor.size_in_bytes + 8 ||
+      FLEUVE_ASSIGN(const std::string bytes, table.store->GetRange(path, descriptor.offset.value_or(0),
+                                                                   std::int64_t{descriptor.size_in_bytes} + 8));
+      if (static_cast<std::int64_t>(bytes.size()) < std::int64_t{descriptor.size_in_bytes} + 8 ||
           static_cast<std::int64_t>(BigEndian(bytes)) != descriptor.size_in_bytes) {
         return Corrupt("DELTA_DELETION_VECTOR_SIZE_MISMATCH", "The deletion vector in " + path + " has a wrong size.");
       }
@@ -220,7 +232,7 @@ Result<std::shared_ptr<const RowSet>> LoadDeletionVector(const DeletionVectorDes
         return Corrupt("DELTA_DELETION_VECTOR_CHECKSUM_MISMATCH",
                        "The deletion vector in " + path + " does not match its checksum.");
       }
-      FLEUVE_ASSIGN(rows, Decode(body, path));
+      FLEUVE_ASSIGN(rows, Decode(body, descriptor.cardinality, path));
       VectorCache().Put(key, rows);
     }
   }

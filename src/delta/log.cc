@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <limits>
 #include <list>
 #include <map>
@@ -14,78 +13,13 @@
 #include "delta/actions_internal.h"
 #include "delta/checkpoint_internal.h"
 #include "delta/log_cleanup_internal.h"
+#include "delta/log_compaction_internal.h"
+#include "delta/log_listing_internal.h"
+#include "delta/own_commits_internal.h"
+#include "delta/version_checksum_internal.h"
 
 namespace fleuve::delta {
 namespace {
-
-/// The version in a name's first twenty digits; -1 where they are none.
-std::int64_t VersionOf(std::string_view name) {
-  if (name.size() < 20) {
-    return -1;
-  }
-  std::int64_t version = -1;
-  const auto end = std::from_chars(name.data(), name.data() + 20, version);
-  return end.ec == std::errc() && end.ptr == name.data() + 20 ? version : -1;
-}
-
-bool IsCommit(std::string_view name) { return name.size() == 25 && name.ends_with(".json") && VersionOf(name) >= 0; }
-
-std::string_view NameOf(const storage::ObjectMeta& meta) {
-  return std::string_view(meta.path).substr(meta.path.rfind('/') + 1);
-}
-
-struct Listing {
-  std::vector<storage::ObjectMeta> commits;  ///< by version
-  std::vector<CheckpointFiles> checkpoints;  ///< complete ones, by version
-  bool has_incomplete = false;
-  std::int64_t incomplete_version = -1;
-};
-
-Listing Sort(const std::vector<storage::ObjectMeta>& entries) {
-  Listing listing;
-  std::map<std::pair<std::int64_t, std::size_t>, std::map<std::int64_t, std::string>> parts;
-  for (const storage::ObjectMeta& entry : entries) {
-    const std::string_view name = NameOf(entry);
-    const std::int64_t version = VersionOf(name);
-    if (version < 0 || entry.is_directory) {
-      continue;
-    }
-    if (IsCommit(name)) {
-      listing.commits.push_back(entry);
-      continue;
-    }
-    const std::string_view rest = name.substr(20);
-    if (!rest.starts_with(".checkpoint.")) {
-      continue;
-    }
-    if (rest == ".checkpoint.parquet") {
-      listing.checkpoints.push_back({version, false, {std::string(name)}});
-    } else if (rest.size() == 12 + 10 + 1 + 10 + 8 && rest.ends_with(".parquet") && rest[22] == '.') {
-      std::int64_t part = 0;
-      std::int64_t total = 0;
-      std::from_chars(rest.data() + 12, rest.data() + 22, part);
-      std::from_chars(rest.data() + 23, rest.data() + 33, total);
-      parts[{version, static_cast<std::size_t>(total)}][part] = std::string(name);
-    } else if (rest.ends_with(".parquet") || rest.ends_with(".json")) {
-      listing.checkpoints.push_back({version, true, {std::string(name)}});
-    }
-  }
-  for (const auto& [key, names] : parts) {
-    if (names.size() != key.second) {
-      listing.has_incomplete = true;
-      listing.incomplete_version = key.first;
-      continue;
-    }
-    CheckpointFiles files{key.first, false, {}};
-    for (const auto& [part, name] : names) {
-      files.names.push_back(name);
-    }
-    listing.checkpoints.push_back(std::move(files));
-  }
-  std::stable_sort(listing.checkpoints.begin(), listing.checkpoints.end(),
-                   [](const auto& a, const auto& b) { return a.version < b.version; });
-  return listing;
-}
 
 Error TableNotFound(const std::string& path) {
   return Error(ErrorKind::kNotFound, "DELTA_TABLE_NOT_FOUND", "There is no Delta table at " + path + ".")
@@ -171,7 +105,7 @@ class Log final : public DeltaLog {
       return true;
     }
     FLEUVE_ASSIGN(const auto entries, ListLog({}));
-    const Listing listing = Sort(entries);
+    const LogListing listing = SortLog(entries);
     return !listing.commits.empty() || !listing.checkpoints.empty();
   }
 
@@ -183,15 +117,22 @@ class Log final : public DeltaLog {
   Result<SnapshotPtr> Latest() override {
     const std::lock_guard refresh(refresh_mutex_);
     SnapshotPtr known = Cached();
+    std::vector<ReplacedCommit> replaced;
     if (known != nullptr) {
       FLEUVE_ASSIGN(SnapshotPtr next, Advance(known));
-      if (next != nullptr) {
+      replaced = own_commits_.Replaced(location_, context_.clock->MonotonicNanos(), next == nullptr);
+      if (next != nullptr && replaced.empty()) {
         return next;
       }
     }
     std::string etag;
     FLEUVE_ASSIGN(SnapshotPtr loaded, Load(std::nullopt, &etag));
     Keep(loaded, etag);
+    for (const ReplacedCommit& commit : replaced) {
+      if (commit.table_id == loaded->metadata().id) {  // else the table was made anew
+        return Replaced(commit);
+      }
+    }
     return loaded;
   }
 
@@ -221,7 +162,7 @@ class Log final : public DeltaLog {
 
   Result<std::vector<VersionTime>> CommitsFrom(std::int64_t start) override {
     FLEUVE_ASSIGN(const auto entries, ListLog({}));
-    const Listing listing = Sort(entries);
+    const LogListing listing = SortLog(entries);
     std::optional<std::int64_t> enabled_at;
     if (auto latest = Latest(); latest.ok() && (*latest)->BooleanProperty("delta.enableInCommitTimestamps", false)) {
       enabled_at = 0;
@@ -250,7 +191,7 @@ class Log final : public DeltaLog {
 
   Result<std::int64_t> EarliestVersion(bool recreatable) override {
     FLEUVE_ASSIGN(const auto entries, ListLog({}));
-    const Listing listing = Sort(entries);
+    const LogListing listing = SortLog(entries);
     if (!recreatable) {
       if (listing.commits.empty()) {
         return TableNotFound(location_.path);
@@ -306,7 +247,7 @@ class Log final : public DeltaLog {
   }
 
   void Committed(std::int64_t version, std::int64_t timestamp_ms, const std::string& etag,
-                 const std::vector<Action>& actions, std::int64_t checkpoint_part_rows) override {
+                 const std::vector<Action>& actions, const CheckpointShape& checkpoint) override {
     {
       const std::lock_guard refresh(refresh_mutex_);
       const SnapshotPtr known = Cached();
@@ -319,6 +260,15 @@ class Log final : public DeltaLog {
         }
       }
     }
+    const CommitInfo* info = nullptr;
+    for (const Action& action : actions) {
+      info = info == nullptr ? std::get_if<CommitInfo>(&action) : info;
+    }
+    const SnapshotPtr after = Cached();
+    const bool is_known = after != nullptr && after->version() == version;
+    if (info != nullptr && info->txn_id && is_known) {
+      own_commits_.Add(version, etag, *info->txn_id, after->metadata().id, context_.clock->MonotonicNanos());
+    }
     std::vector<std::function<void(std::int64_t)>> listeners;
     {
       const std::lock_guard lock(state_mutex_);
@@ -329,7 +279,19 @@ class Log final : public DeltaLog {
     for (const auto& listener : listeners) {
       listener(version);
     }
-    MaybeCheckpoint(version, checkpoint_part_rows);
+    if (info != nullptr && is_known) {
+      WriteVersionChecksum(after->state(), info->txn_id.value_or(""), info->in_commit_timestamp)
+          .IgnoreBecause("a version without a checksum is as good");
+    }
+    MaybeCheckpoint(version, checkpoint);
+  }
+
+  Error CommitWasReplaced(const fleuve::delta::Commit& there) override {
+    {
+      const std::lock_guard lock(state_mutex_);
+      latest_ = nullptr;
+    }
+    return Replaced({there.version, "", WriterOf(there.actions)});
   }
 
   std::int64_t AddCommitListener(std::function<void(std::int64_t)> listener) override {
@@ -343,15 +305,14 @@ class Log final : public DeltaLog {
     listeners_.erase(key);
   }
 
-  Result<void> Checkpoint(std::int64_t part_rows) override {
+  Result<void> Checkpoint(const CheckpointShape& shape) override {
     FLEUVE_ASSIGN(const SnapshotPtr snapshot, Latest());
-    FLEUVE_TRY(WriteCheckpoint(*snapshot, context_, part_rows));
-    return CleanUpLog(*snapshot, context_);
+    return CheckpointOf(*snapshot, shape);
   }
 
   Result<std::vector<std::string>> Check() override {
     FLEUVE_ASSIGN(const auto entries, ListLog({}));
-    const Listing listing = Sort(entries);
+    const LogListing listing = SortLog(entries);
     if (listing.commits.empty() && listing.checkpoints.empty()) {
       return TableNotFound(location_.path);
     }
@@ -405,8 +366,16 @@ class Log final : public DeltaLog {
         continue;
       }
       state = *std::move(next);
+      if (const auto checksum = ReadVersionChecksum(location_, version)) {
+        for (const std::string& text : DifferencesFrom(*checksum, *state)) {
+          problems.push_back(std::string(NameOf(entry)) + ": " + text);
+        }
+      }
     }
     compare_until(std::numeric_limits<std::int64_t>::max());
+    for (const CompactionFile& file : listing.compactions) {
+      FLEUVE_TRY(CheckCompaction(file, &problems));
+    }
     return problems;
   }
 
@@ -416,6 +385,72 @@ class Log final : public DeltaLog {
   }
 
  private:
+  Error Replaced(const ReplacedCommit& commit) {
+    Error error = Error(ErrorKind::kConflict, "FLEUVE_COMMIT_REPLACED",
+                        "Version " + std::to_string(commit.version) + " of the table at " + location_.path +
+                            " was committed by this process and then replaced by another writer (" + commit.by +
+                            "). What this process had committed as that version is lost. That writer renames its "
+                            "commits over existing ones: let it not write to this table at the same time.")
+                      .With("version", std::to_string(commit.version))
+                      .With("path", location_.path)
+                      .With("writer", commit.by);
+    LogError(error.ToString());
+    return error;
+  }
+
+  /// Checkpoint and clean-up of a state that the log still agrees with.
+  Result<void> CheckpointOf(const Snapshot& snapshot, const CheckpointShape& shape) {
+    for (const ReplacedCommit& commit : own_commits_.Replaced(location_, context_.clock->MonotonicNanos(), true)) {
+      if (commit.table_id == snapshot.metadata().id) {
+        {
+          const std::lock_guard lock(state_mutex_);
+          latest_ = nullptr;
+        }
+        return Replaced(commit);
+      }
+    }
+    FLEUVE_TRY(CompareWithChecksum(snapshot.state()));
+    FLEUVE_TRY(WriteCheckpoint(snapshot, context_, shape));
+    return CleanUpLog(snapshot, context_);
+  }
+
+  /// A compaction must say what its commits say.
+  Result<void> CheckCompaction(const CompactionFile& file, std::vector<std::string>* problems) {
+    const std::string path = CompactionPath(location_.path, file.first, file.last);
+    const auto name = path.substr(path.rfind('/') + 1);
+    FLEUVE_ASSIGN(const std::string text, location_.store->Get(path));
+    const auto actions = ParseActions(text, path);
+    if (!actions.ok()) {
+      problems->push_back(name + ": " + actions.error().message());
+      return {};
+    }
+    std::vector<std::vector<Action>> commits;
+    for (std::int64_t version = file.first; version <= file.last; ++version) {
+      std::string etag;
+      auto commit = ReadCommitFile(version, &etag);
+      if (!commit.ok()) {
+        return {};  // cleaned up, or told already
+      }
+      commits.push_back(std::move(commit->actions));
+    }
+    const auto files = [](const std::vector<Action>& some) {
+      std::set<std::string> keys;
+      for (const Action& action : some) {
+        if (const auto* add = std::get_if<AddFile>(&action)) {
+          keys.insert("+" + add->path + (add->deletion_vector ? add->deletion_vector->UniqueId() : std::string()));
+        } else if (const auto* remove = std::get_if<RemoveFile>(&action)) {
+          keys.insert("-" + remove->path +
+                      (remove->deletion_vector ? remove->deletion_vector->UniqueId() : std::string()));
+        }
+      }
+      return keys;
+    };
+    if (files(*actions) != files(Compact(commits))) {
+      problems->push_back(name + ": its files are not those of the commits");
+    }
+    return {};
+  }
+
   static std::string Text(std::int64_t ms) { return types::TimestampNtzToString(ms * 1000); }
 
   Result<std::vector<storage::ObjectMeta>> ListLog(std::string_view start_after) {
@@ -508,7 +543,7 @@ class Log final : public DeltaLog {
   }
 
   Result<SnapshotPtr> Load(std::optional<std::int64_t> target, std::string* etag) {
-    Listing listing;
+    LogListing listing;
     bool found = false;
     if (!target) {
       // The hint saves a long listing; it may be stale or wrong.
@@ -517,7 +552,7 @@ class Log final : public DeltaLog {
         if (const auto json = Json::Parse(*text); json.ok() && (*json)["version"].is_int()) {
           const std::int64_t version = (*json)["version"].AsInt();
           FLEUVE_ASSIGN(const auto entries, ListLog(VersionName(version - 1) + ".z"));
-          listing = Sort(entries);
+          listing = SortLog(entries);
           found = std::any_of(listing.checkpoints.begin(), listing.checkpoints.end(),
                               [&](const CheckpointFiles& files) { return files.version == version; });
         }
@@ -525,7 +560,7 @@ class Log final : public DeltaLog {
     }
     if (!found) {
       FLEUVE_ASSIGN(const auto entries, ListLog({}));
-      listing = Sort(entries);
+      listing = SortLog(entries);
     }
     if (listing.commits.empty() && listing.checkpoints.empty()) {
       return TableNotFound(location_.path);
@@ -537,38 +572,32 @@ class Log final : public DeltaLog {
     if (version > last || version < 0) {
       return VersionNotFound(version, last);
     }
-    const CheckpointFiles* checkpoint = nullptr;
-    for (const CheckpointFiles& files : listing.checkpoints) {
-      if (files.version <= version) {
-        checkpoint = &files;
-      }
-    }
-    SnapshotState empty;
-    empty.location = location_;
-    std::shared_ptr<SnapshotState> state = std::make_shared<SnapshotState>(empty);
-    if (checkpoint != nullptr) {
-      auto loaded = LoadCheckpoint(location_, context_, *checkpoint);
-      if (!loaded.ok() && loaded.error().condition() == "DELTA_MISSING_PART_FILES") {
-        // A part went away between the listing and the reading, or was never there.
-        return std::move(loaded).error();
-      }
-      FLEUVE_ASSIGN(state, std::move(loaded));
-    }
+    FLEUVE_ASSIGN(Base base, LoadBase(&listing, found, version));
+    std::shared_ptr<SnapshotState> state = std::move(base.state);
+    const bool has_checkpoint = state->version >= 0;
     // Commits behind the checkpoint, without a hole.
     std::int64_t expected = state->version + 1;
     const std::int64_t first = expected;
+    std::int64_t compacted_until = -1;
     *etag = "";
     for (const storage::ObjectMeta& entry : listing.commits) {
       const std::int64_t v = VersionOf(NameOf(entry));
-      if (v == state->version && checkpoint != nullptr) {
+      if (v == state->version && has_checkpoint) {
         state->timestamp_ms = entry.modified_ms;
         *etag = entry.etag;
       }
       if (v < expected || v > version) {
         continue;
       }
+      if (v <= compacted_until) {
+        ++expected;  // it is in the compaction
+        continue;
+      }
       if (v != expected) {
-        if (expected == first && checkpoint == nullptr) {
+        if (base.failure) {
+          return *std::move(base.failure);
+        }
+        if (expected == first && !has_checkpoint) {
           if (listing.has_incomplete) {
             return MissingParts(listing.incomplete_version);
           }
@@ -585,6 +614,15 @@ class Log final : public DeltaLog {
         }
         return NotContiguous(expected - 1, v);
       }
+      // The last commit is read itself: its time is the snapshot's.
+      if (const CompactionFile* compaction = CompactionFrom(listing, v, version - 1)) {
+        if (auto compacted = ApplyCompaction(*state, *compaction); compacted.ok()) {
+          state = *std::move(compacted);
+          compacted_until = compaction->last;
+          ++expected;
+          continue;
+        }
+      }
       std::string commit_etag;
       auto commit = ReadCommitFile(v, &commit_etag);
       if (!commit.ok()) {
@@ -595,7 +633,10 @@ class Log final : public DeltaLog {
       ++expected;
     }
     if (state->version != version) {
-      if (checkpoint == nullptr && listing.has_incomplete) {
+      if (base.failure) {
+        return *std::move(base.failure);
+      }
+      if (!has_checkpoint && listing.has_incomplete) {
         return MissingParts(listing.incomplete_version);
       }
       return target ? VersionNotFound(version, last) : NotContiguous(state->version, version);
@@ -607,7 +648,92 @@ class Log final : public DeltaLog {
           .With("operation", state->protocol ? "metadata" : "protocol")
           .With("version", std::to_string(version));
     }
+    if (auto compared = CompareWithChecksum(*state); !compared.ok()) {
+      LogWarn(compared.error().ToString());
+    }
     return std::make_shared<const Snapshot>(std::move(state));
+  }
+
+  /// What the commits are applied to: a checkpoint's state, or nothing.
+  struct Base {
+    std::shared_ptr<SnapshotState> state;
+    /// Why a newer checkpoint could not be read, where that was so.
+    std::optional<Error> failure;
+  };
+
+  /// The newest checkpoint at or before `version` that can be read. \param from_hint  the listing begins at the newest
+  /// checkpoint: it is made whole where that cannot be read.
+  Result<Base> LoadBase(LogListing* listing, bool from_hint, std::int64_t version) {
+    Base base;
+    std::int64_t below = version + 1;
+    std::set<std::string> tried;
+    for (bool whole = !from_hint;; whole = true) {
+      for (auto files = listing->checkpoints.rbegin(); files != listing->checkpoints.rend(); ++files) {
+        if (files->version >= below || !tried.insert(files->names.front()).second) {
+          continue;
+        }
+        auto loaded = LoadCheckpoint(location_, context_, *files);
+        if (loaded.ok()) {
+          base.state = *std::move(loaded);
+          return base;
+        }
+        const ErrorKind kind = loaded.error().kind();
+        if (kind == ErrorKind::kUnsupported || kind == ErrorKind::kTransient || kind == ErrorKind::kPermissionDenied ||
+            kind == ErrorKind::kResourceExhausted || kind == ErrorKind::kCancelled) {
+          return std::move(loaded).error();
+        }
+        LogWarn("the checkpoint " + files->names.front() + " of " + location_.path +
+                " cannot be read, an older one or the commits are taken: " + loaded.error().ToString());
+        if (!base.failure) {
+          base.failure = std::move(loaded).error();
+        }
+      }
+      if (whole || !base.failure) {
+        break;
+      }
+      FLEUVE_ASSIGN(const auto entries, ListLog({}));
+      *listing = SortLog(entries);
+    }
+    if (base.failure && (listing->commits.empty() || VersionOf(NameOf(listing->commits.front())) != 0)) {
+      return *std::move(base.failure);
+    }
+    base.state = std::make_shared<SnapshotState>();
+    base.state->location = location_;
+    return base;
+  }
+
+  /// The longest compaction that begins at `first`, ends at or before `last` and whose commits are all there.
+  static const CompactionFile* CompactionFrom(const LogListing& listing, std::int64_t first, std::int64_t last) {
+    const auto has = [&](std::int64_t version) {
+      return std::binary_search(listing.commits.begin(), listing.commits.end(), version,
+                                [](const auto& a, const auto& b) {
+                                  const auto of = [](const auto& x) {
+                                    if constexpr (std::is_same_v<std::decay_t<decltype(x)>, std::int64_t>) {
+                                      return x;
+                                    } else {
+                                      return VersionOf(NameOf(x));
+                                    }
+                                  };
+                                  return of(a) < of(b);
+                                });
+    };
+    const CompactionFile* found = nullptr;
+    for (const CompactionFile& file : listing.compactions) {
+      if (file.first == first && file.last <= last) {
+        found = &file;
+      }
+    }
+    for (std::int64_t version = first; found != nullptr && version <= found->last; ++version) {
+      found = has(version) ? found : nullptr;
+    }
+    return found;
+  }
+
+  Result<std::shared_ptr<SnapshotState>> ApplyCompaction(const SnapshotState& before, const CompactionFile& file) {
+    const std::string path = CompactionPath(location_.path, file.first, file.last);
+    FLEUVE_ASSIGN(const std::string text, location_.store->Get(path));
+    FLEUVE_ASSIGN(const std::vector<Action> actions, ParseActions(text, path));
+    return ApplyCommit(before, file.last, before.timestamp_ms, actions);
   }
 
   static Error MissingParts(std::int64_t version) {
@@ -624,7 +750,7 @@ class Log final : public DeltaLog {
         .With("latest", std::to_string(last));
   }
 
-  void MaybeCheckpoint(std::int64_t version, std::int64_t part_rows) {
+  void MaybeCheckpoint(std::int64_t version, const CheckpointShape& shape) {
     const SnapshotPtr snapshot = Cached();
     if (snapshot == nullptr || snapshot->version() < version || version == 0 || !context_.parquet_writer) {
       return;
@@ -636,21 +762,35 @@ class Log final : public DeltaLog {
     if (version % interval != 0) {
       return;
     }
+    // A checkpoint of a large table costs seconds. Where the table does not ask for its interval, it is written the
+    // more seldom the more files there are; compactions keep the log behind it short.
+    const bool compacts =
+        snapshot->Property("delta.checkpointInterval") == nullptr &&
+        version % (interval * std::clamp<std::int64_t>(snapshot->file_count() / kLargeTable, 1, 50)) != 0;
     {
       const std::lock_guard lock(state_mutex_);
       if (checkpoint_running_) {
         return;
       }
       checkpoint_running_ = true;
-      checkpoint_is_large_ = snapshot->file_count() > kLargeTable;
+      checkpoint_is_large_ = !compacts && snapshot->file_count() > kLargeTable;
+    }
+    if (compacts) {
+      background_->Submit([self = shared_from_this(), this, version, interval] {
+        if (auto done = WriteCompaction(*this, version - interval + 1, version); !done.ok()) {
+          LogWarn("compaction of the log of " + location_.path + " failed: " + done.error().ToString());
+        }
+        {
+          const std::lock_guard lock(state_mutex_);
+          checkpoint_running_ = false;
+        }
+        background_done_.notify_all();
+      });
+      return;
     }
     // The snapshot of exactly this version where it is still known; a later one serves as well.
-    background_->Submit([self = shared_from_this(), this, snapshot, part_rows] {
-      auto done = WriteCheckpoint(*snapshot, context_, part_rows);
-      if (done.ok()) {
-        done = CleanUpLog(*snapshot, context_);
-      }
-      if (!done.ok()) {
+    background_->Submit([self = shared_from_this(), this, snapshot, shape] {
+      if (auto done = CheckpointOf(*snapshot, shape); !done.ok()) {
         LogWarn("checkpoint of " + location_.path + " failed: " + done.error().ToString());
       }
       {
@@ -675,6 +815,7 @@ class Log final : public DeltaLog {
   bool checkpoint_is_large_ = false;
   std::map<std::int64_t, std::function<void(std::int64_t)>> listeners_;
   std::int64_t last_key_ = 0;
+  OwnCommits own_commits_;
   bool checkpoint_running_ = false;
   std::condition_variable background_done_;
 };

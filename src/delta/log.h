@@ -36,6 +36,14 @@ struct LogContext {
   Durability durability = Durability::kStrict;
 };
 
+/// How a checkpoint is written, as the session that causes it says.
+struct CheckpointShape {
+  /// File actions in one part; 0 = one part whatever the size.
+  std::int64_t part_rows = 0;
+  /// v2: the file on top is Parquet, not JSON.
+  bool parquet_top = false;
+};
+
 /// One commit.
 struct Commit {
   std::int64_t version = 0;
@@ -62,6 +70,7 @@ class DeltaLog : public std::enable_shared_from_this<DeltaLog> {
   /// True where the folder has a Delta log with a commit or a checkpoint.
   virtual Result<bool> Exists() = 0;
   /// The newest snapshot. Known v: asks for v+1 by name; lists only when cold or when v was replaced.
+  /// FLEUVE_COMMIT_REPLACED, once, where another writer has renamed its commit over one of this process.
   /// DELTA_TABLE_NOT_FOUND (kNotFound) where no log is; DELTA_VERSIONS_NOT_CONTIGUOUS, DELTA_LOG_FILE_NOT_FOUND,
   /// DELTA_UNSUPPORTED_FEATURES_FOR_READ and the like otherwise.
   virtual Result<SnapshotPtr> Latest() = 0;
@@ -83,16 +92,17 @@ class DeltaLog : public std::enable_shared_from_this<DeltaLog> {
                                             bool can_return_earliest = false) = 0;
 
   /// Called after our own commit of `version` with its actions, so that `Latest` need not read them back.
-  /// \param checkpoint_part_rows  as in `Operation`, for a checkpoint that is due after this commit.
+  /// \param checkpoint  as in `Operation`, for a checkpoint that is due after this commit.
   virtual void Committed(std::int64_t version, std::int64_t timestamp_ms, const std::string& etag,
-                         const std::vector<Action>& actions, std::int64_t checkpoint_part_rows) = 0;
+                         const std::vector<Action>& actions, const CheckpointShape& checkpoint) = 0;
+  /// FLEUVE_COMMIT_REPLACED: `there` stands where a commit of this process was. Also in the process's log.
+  virtual Error CommitWasReplaced(const Commit& there) = 0;
   /// Called in the committing thread after each commit made through this process. Returns a key.
   virtual std::int64_t AddCommitListener(std::function<void(std::int64_t version)> listener) = 0;
   virtual void RemoveCommitListener(std::int64_t key) = 0;
 
   /// Writes a checkpoint of the newest snapshot now (classic or v2 as `delta.checkpointPolicy` says).
-  /// \param part_rows  file actions in one part; 0 = one part whatever the size.
-  virtual Result<void> Checkpoint(std::int64_t part_rows) = 0;
+  virtual Result<void> Checkpoint(const CheckpointShape& shape) = 0;
   /// Reads the whole log: every commit, and every checkpoint against what the commits before it give. One text per
   /// thing that is wrong.
   virtual Result<std::vector<std::string>> Check() = 0;

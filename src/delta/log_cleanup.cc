@@ -1,20 +1,46 @@
-#include <charconv>
-#include <optional>
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+#include <string>
 #include <vector>
 
+#include "delta/features.h"
 #include "delta/log_cleanup_internal.h"
+#include "delta/log_listing_internal.h"
 #include "delta/snapshot_build.h"
 
 namespace fleuve::delta {
 namespace {
 
-std::int64_t VersionOf(std::string_view name) {
-  std::int64_t version = -1;
-  if (name.size() < 20) {
-    return -1;
+constexpr std::int64_t kDayMs = 86400000;
+
+/// Sidecars that no kept checkpoint names. \param cutoff  younger ones may be of a checkpoint that is being written.
+Result<void> CleanUpSidecars(const Snapshot& snapshot, const LogContext& context, const LogListing& listing,
+                             std::int64_t keep_from, std::int64_t cutoff) {
+  auto& store = *snapshot.location().store;
+  const auto sidecars = store.List(LogFolder(snapshot.location().path) + "/_sidecars");
+  if (!sidecars.ok()) {
+    return sidecars.error().kind() == ErrorKind::kNotFound ? Result<void>() : Result<void>(sidecars.error());
   }
-  const auto end = std::from_chars(name.data(), name.data() + 20, version);
-  return end.ec == std::errc() && end.ptr == name.data() + 20 ? version : -1;
+  if (std::none_of(sidecars->begin(), sidecars->end(), [&](const auto& file) { return file.modified_ms < cutoff; })) {
+    return {};
+  }
+  std::set<std::string, std::less<>> named;
+  for (const CheckpointFiles& files : listing.checkpoints) {
+    if (files.version >= keep_from) {
+      FLEUVE_ASSIGN(const std::vector<std::string> paths, SidecarsOf(snapshot.location(), context, files));
+      named.insert(paths.begin(), paths.end());
+    }
+  }
+  for (const storage::ObjectMeta& file : *sidecars) {
+    if (!file.is_directory && file.modified_ms < cutoff && !named.contains(NameOf(file))) {
+      const auto deleted = store.Delete(file.path);
+      if (!deleted.ok() && deleted.error().kind() != ErrorKind::kNotFound) {
+        return deleted.error();
+      }
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -23,40 +49,44 @@ Result<void> CleanUpLog(const Snapshot& snapshot, const LogContext& context) {
   if (!snapshot.BooleanProperty("delta.enableExpiredLogCleanup", true)) {
     return {};
   }
-  std::int64_t retention = 30LL * 86400000;
+  std::int64_t retention = 30 * kDayMs;
   if (const std::string* text = snapshot.Property("delta.logRetentionDuration")) {
     retention = ParseIntervalMs(*text).value_or(retention);
   }
   // Whole days, as the reference cuts them: a file of the cut-off day stays.
-  const std::int64_t cutoff = (context.clock->NowMillis() - retention) / 86400000 * 86400000;
+  const std::int64_t now = context.clock->NowMillis();
+  const std::int64_t cutoff = (now - retention) / kDayMs * kDayMs;
   auto& store = *snapshot.location().store;
   FLEUVE_ASSIGN(const auto entries, store.List(LogFolder(snapshot.location().path)));
-  // The newest checkpoint whose commit has expired: older files are of no use; its own and later ones stay.
-  std::int64_t keep_from = -1;
+  const LogListing listing = SortLog(entries);
   std::int64_t newest_expired = -1;
   std::int64_t adjusted = -1;
-  for (const auto& entry : entries) {
-    const std::string_view name = std::string_view(entry.path).substr(entry.path.rfind('/') + 1);
-    const std::int64_t version = VersionOf(name);
-    if (version >= 0 && name.size() == 25 && name.ends_with(".json")) {
-      adjusted = std::max(entry.modified_ms, adjusted + 1);
-      if (adjusted <= cutoff) {
-        newest_expired = version;
-      }
+  for (const storage::ObjectMeta& entry : listing.commits) {
+    adjusted = std::max(entry.modified_ms, adjusted + 1);
+    if (adjusted <= cutoff) {
+      newest_expired = VersionOf(NameOf(entry));
+    }
+  }
+  // A version that is kept must be rebuilt from a whole checkpoint at or before it: what is older is of no use.
+  std::int64_t keep_from = -1;
+  for (const CheckpointFiles& files : listing.checkpoints) {
+    if (files.version <= newest_expired + 1 && files.version <= snapshot.version()) {
+      keep_from = std::max(keep_from, files.version);
+    }
+  }
+  if (keep_from < 0) {
+    return {};
+  }
+  if (HasFeature(snapshot.protocol(), "checkpointProtection")) {
+    // Versions before this one may need features that their readers could not see without their checkpoints: they go
+    // all at once or not at all.
+    const std::string* before = snapshot.Property("delta.requireCheckpointProtectionBeforeVersion");
+    if (before != nullptr && keep_from < std::strtoll(before->c_str(), nullptr, 10)) {
+      return {};
     }
   }
   for (const auto& entry : entries) {
-    const std::string_view name = std::string_view(entry.path).substr(entry.path.rfind('/') + 1);
-    const std::int64_t version = VersionOf(name);
-    const bool is_checkpoint = version >= 0 && name.substr(20).starts_with(".checkpoint.");
-    // A version that is kept must be rebuilt from a checkpoint at or before it.
-    if (is_checkpoint && version <= newest_expired + 1 && version <= snapshot.version()) {
-      keep_from = std::max(keep_from, version);
-    }
-  }
-  for (const auto& entry : entries) {
-    const std::string_view name = std::string_view(entry.path).substr(entry.path.rfind('/') + 1);
-    const std::int64_t version = VersionOf(name);
+    const std::int64_t version = VersionOf(NameOf(entry));
     if (version < 0 || entry.is_directory || version >= keep_from || version > newest_expired) {
       continue;
     }
@@ -65,7 +95,7 @@ Result<void> CleanUpLog(const Snapshot& snapshot, const LogContext& context) {
       return deleted.error();
     }
   }
-  return {};
+  return CleanUpSidecars(snapshot, context, listing, keep_from, std::min(cutoff, now - kDayMs));
 }
 
 }  // namespace fleuve::delta

@@ -311,11 +311,16 @@ std::string PartitionFolder(const PartitionValues& values) {
 std::int64_t NumRecords(const AddFile& file) { return NumRecords(std::string_view(file.stats)); }
 
 std::int64_t NumRecords(std::string_view stats) {
-  // The member is nearly always the first; a full parse would cost more than everything else a commit does.
+  // The member is nearly always the first; a full parse would cost more than everything else a commit does. Elsewhere
+  // it may be a column of that name.
   static constexpr std::string_view kKey = "\"numRecords\":";
   const std::size_t at = stats.find(kKey);
   if (at == std::string::npos) {
     return -1;
+  }
+  if (at != stats.find('"')) {
+    const auto json = Json::Parse(stats);
+    return json.ok() ? (*json)["numRecords"].AsInt(-1) : -1;
   }
   std::size_t from = at + kKey.size();
   while (from < stats.size() && stats[from] == ' ') {

@@ -6,9 +6,11 @@
 #include <set>
 #include <thread>
 
+#include "base/bytes.h"
 #include "base/failpoint.h"
 #include "base/ids.h"
 #include "base/log.h"
+#include "delta/row_conflict_internal.h"
 #include "delta/row_tracking.h"
 #include "delta/skipping.h"
 #include "delta/snapshot_build.h"
@@ -28,6 +30,12 @@ const CommitInfo* InfoOf(const std::vector<Action>& actions) {
 bool InCommitTimesEnabled(const Metadata& metadata) {
   const std::string* value = FindIn(metadata.configuration, "delta.enableInCommitTimestamps");
   return value != nullptr && *value == "true";
+}
+
+/// The weaker of the two levels at which rows are read: what was only added may count as added after us.
+bool IsWriteSerializable(const Metadata& metadata) {
+  const std::string* level = FindIn(metadata.configuration, "delta.isolationLevel");
+  return level != nullptr && EqualsIgnoreAsciiCase(*level, "WriteSerializable");
 }
 
 /// The commit's new metadata says new high water marks of identity columns and nothing else.
@@ -56,7 +64,8 @@ Transaction::Transaction(DeltaLogPtr log, SnapshotPtr snapshot)
 Transaction::~Transaction() { Abandon(); }
 
 void Transaction::ReadFiles(const std::vector<AddFile>& files, std::vector<plan::ExprPtr> filters,
-                            std::vector<plan::Attribute> columns) {
+                            std::vector<plan::Attribute> columns, bool rows_alone) {
+  rows_alone_ = rows_alone_ && rows_alone;
   for (const AddFile& file : files) {
     read_paths_.push_back(file.path);
   }
@@ -138,7 +147,9 @@ CommitInfo Transaction::MakeInfo(std::int64_t version) {
     }
   }
   const bool snapshot_isolation = only_file_actions && any_file && !data_change && !new_metadata_ && !new_protocol_;
-  info.isolation_level = snapshot_isolation ? "SnapshotIsolation" : "Serializable";
+  info.isolation_level = snapshot_isolation                ? "SnapshotIsolation"
+                         : IsWriteSerializable(metadata()) ? "WriteSerializable"
+                                                           : "Serializable";
   const bool read_nothing = !read_whole_table_ && read_sets_.empty();
   info.is_blind_append = operation_.is_blind_append.value_or(only_adds && read_nothing);
   info.operation_metrics = operation_.metrics;
@@ -209,13 +220,11 @@ Result<void> Transaction::CheckConflict(const fleuve::delta::Commit& winner) {
     return Conflict("DELTA_PROTOCOL_CHANGED", "Another commit has created the table", winner);
   }
   bool writes_data = false;
-  std::set<std::string> removed_by_us;
   for (const Action& action : actions_) {
     if (const auto* add = std::get_if<AddFile>(&action)) {
       writes_data = writes_data || add->data_change;
     } else if (const auto* remove = std::get_if<RemoveFile>(&action)) {
       writes_data = writes_data || remove->data_change;
-      removed_by_us.insert(remove->path);
     } else {
       writes_data = true;
     }
@@ -231,42 +240,11 @@ Result<void> Transaction::CheckConflict(const fleuve::delta::Commit& winner) {
   }
   const bool reads = read_whole_table_ || !read_sets_.empty();
   if (reads && writes_data) {
-    bool reads_all = read_whole_table_;
-    std::vector<FileFilter> filters;
-    for (const ReadSet& set : read_sets_) {
-      if (set.filters.empty()) {
-        reads_all = true;
-        continue;
-      }
-      FLEUVE_ASSIGN(FileFilter filter,
-                    FileFilter::Make(snapshot_->metadata(), snapshot_->schema(), set.filters, set.columns));
-      filters.push_back(std::move(filter));
-    }
-    for (const Action& action : winner.actions) {
-      const auto* add = std::get_if<AddFile>(&action);
-      if (add == nullptr || !add->data_change) {
-        continue;
-      }
-      const bool matches = reads_all || std::any_of(filters.begin(), filters.end(), [&](const FileFilter& f) {
-                             return f.PartitionMayMatch(add->partition_values);
-                           });
-      if (matches) {
-        return Conflict("DELTA_CONCURRENT_APPEND", "Another commit has added files that this operation would have read",
-                        winner);
-      }
-    }
+    FLEUVE_TRY(CheckAdded(winner));
   }
-  const std::set<std::string> read_paths(read_paths_.begin(), read_paths_.end());
   for (const Action& action : winner.actions) {
     if (const auto* remove = std::get_if<RemoveFile>(&action)) {
-      if ((read_whole_table_ && remove->data_change) || read_paths.contains(remove->path)) {
-        return Conflict("DELTA_CONCURRENT_DELETE_READ",
-                        "Another commit has deleted a file that this operation has read", winner);
-      }
-      if (removed_by_us.contains(remove->path)) {
-        return Conflict("DELTA_CONCURRENT_DELETE_DELETE",
-                        "Another commit has deleted a file that this operation deletes too", winner);
-      }
+      FLEUVE_TRY(CheckRemoved(winner, *remove));
     } else if (const auto* txn = std::get_if<SetTransaction>(&action)) {
       if (std::find(read_apps_.begin(), read_apps_.end(), txn->app_id) != read_apps_.end()) {
         return Conflict("DELTA_CONCURRENT_TRANSACTION", "Another run of the same application has written to the table",
@@ -281,6 +259,93 @@ Result<void> Transaction::CheckConflict(const fleuve::delta::Commit& winner) {
         }
       }
     }
+  }
+  return {};
+}
+
+bool Transaction::ComparesRows() const {
+  const std::string* marks = FindIn(metadata().configuration, "delta.enableDeletionVectors");
+  return rows_alone_ && !read_whole_table_ && !read_sets_.empty() && TracksRows(metadata()) && marks != nullptr &&
+         EqualsIgnoreAsciiCase(*marks, "true");
+}
+
+Result<void> Transaction::CheckAdded(const fleuve::delta::Commit& winner) const {
+  const CommitInfo* info = InfoOf(winner.actions);
+  const bool only_appended = info != nullptr && info->is_blind_append.value_or(false);
+  if (only_appended && !new_metadata_ && IsWriteSerializable(snapshot_->metadata())) {
+    return {};
+  }
+  bool reads_all = read_whole_table_;
+  std::vector<FileFilter> filters;
+  for (const ReadSet& set : read_sets_) {
+    if (set.filters.empty()) {
+      reads_all = true;
+      continue;
+    }
+    FLEUVE_ASSIGN(FileFilter filter,
+                  FileFilter::Make(snapshot_->metadata(), snapshot_->schema(), set.filters, set.columns));
+    filters.push_back(std::move(filter));
+  }
+  const bool compares_rows = ComparesRows();
+  std::set<std::string> removed;
+  for (const Action& action : winner.actions) {
+    if (const auto* remove = std::get_if<RemoveFile>(&action)) {
+      removed.insert(remove->path);
+    }
+  }
+  for (const Action& action : winner.actions) {
+    const auto* add = std::get_if<AddFile>(&action);
+    if (add == nullptr || !add->data_change) {
+      continue;
+    }
+    if (compares_rows && add->deletion_vector && removed.contains(add->path)) {
+      continue;  // a file that was there, with fewer rows
+    }
+    const bool matches = reads_all || std::any_of(filters.begin(), filters.end(), [&](const FileFilter& f) {
+                           return compares_rows ? f.MayMatch(*add) : f.PartitionMayMatch(add->partition_values);
+                         });
+    if (matches) {
+      return Conflict("DELTA_CONCURRENT_APPEND", "Another commit has added files that this operation would have read",
+                      winner);
+    }
+  }
+  return {};
+}
+
+Result<void> Transaction::CheckRemoved(const fleuve::delta::Commit& winner, const RemoveFile& removed) {
+  RemoveFile* our_removal = nullptr;
+  AddFile* our_file = nullptr;
+  for (Action& action : actions_) {
+    if (auto* remove = std::get_if<RemoveFile>(&action); remove != nullptr && remove->path == removed.path) {
+      our_removal = remove;
+    } else if (auto* add = std::get_if<AddFile>(&action); add != nullptr && add->path == removed.path) {
+      our_file = add;
+    }
+  }
+  if (ComparesRows()) {
+    if (const AddFile* theirs = MarkedAgain(winner.actions, removed)) {
+      if (our_removal == nullptr) {
+        return {};  // read, and none of its rows was one of ours
+      }
+      if (our_file != nullptr && our_file->deletion_vector) {
+        FLEUVE_ASSIGN(auto followed, Follow(*our_removal, *our_file, removed, *theirs, log_->location()));
+        if (followed) {
+          *our_removal = std::move(followed->removed);
+          *our_file = std::move(followed->added);
+          followed_vectors_.push_back(std::move(followed->file));
+          return {};
+        }
+      }
+    }
+  }
+  if ((read_whole_table_ && removed.data_change) ||
+      std::find(read_paths_.begin(), read_paths_.end(), removed.path) != read_paths_.end()) {
+    return Conflict("DELTA_CONCURRENT_DELETE_READ", "Another commit has deleted a file that this operation has read",
+                    winner);
+  }
+  if (our_removal != nullptr) {
+    return Conflict("DELTA_CONCURRENT_DELETE_DELETE",
+                    "Another commit has deleted a file that this operation deletes too", winner);
   }
   return {};
 }
@@ -313,10 +378,14 @@ Result<CommitResult> Transaction::CommitStaged(bool sync) {
   std::int64_t version = staged_->version;
   int transient = 0;
   while (true) {
+    std::string etag;
+    if (const auto head = store.Head(staged_->file); head.ok()) {
+      etag = head->etag;
+    }
     FLEUVE_TRY(Failpoint("delta.commit.link"));
     const auto linked = store.CommitStaged(staged_->file, CommitPath(log_->location().path, version));
     if (linked.ok()) {
-      return Finish(version, sync);
+      return Finish(version, sync, etag);
     }
     switch (linked.error().kind()) {
       case ErrorKind::kTransient:
@@ -338,7 +407,7 @@ Result<CommitResult> Transaction::CommitStaged(bool sync) {
       return std::move(race).error();
     }
     if (race->ours) {
-      return Finish(race->version, sync);
+      return Finish(race->version, sync, etag);
     }
     const bool moved = race->version != version;
     version = race->version;
@@ -354,14 +423,19 @@ Result<CommitResult> Transaction::CommitStaged(bool sync) {
       store.Delete(staged_->file).IgnoreBecause("it may be gone");
       FLEUVE_TRY(Write(version));
       if (log_->context().durability == Durability::kStrict) {
-        const std::array<std::string, 1> files{staged_->file};
-        FLEUVE_TRY(store.Sync(files, {}));
+        std::vector<std::string> files = followed_vectors_;
+        files.push_back(staged_->file);
+        std::vector<std::string> folders;
+        if (!followed_vectors_.empty()) {
+          folders.push_back(log_->location().path);
+        }
+        FLEUVE_TRY(store.Sync(files, folders));
       }
     }
   }
 }
 
-Result<CommitResult> Transaction::Finish(std::int64_t version, bool sync) {
+Result<CommitResult> Transaction::Finish(std::int64_t version, bool sync, const std::string& staged_etag) {
   auto& store = *log_->location().store;
   const std::string path = CommitPath(log_->location().path, version);
   staged_.reset();
@@ -373,9 +447,17 @@ Result<CommitResult> Transaction::Finish(std::int64_t version, bool sync) {
   CommitResult result;
   result.version = version;
   if (const auto head = store.Head(path); head.ok()) {
+    if (head->etag != staged_etag) {
+      // Not the file that we gave this name; on some stores the same bytes all the same.
+      FLEUVE_ASSIGN(const fleuve::delta::Commit there, log_->ReadCommit(version));
+      const CommitInfo* info = InfoOf(there.actions);
+      if (info == nullptr || info->txn_id != operation_.txn_id) {
+        return log_->CommitWasReplaced(there);
+      }
+    }
     const CommitInfo* info = InfoOf(lines_);
     log_->Committed(version, info->in_commit_timestamp.value_or(head->modified_ms), head->etag, lines_,
-                    operation_.checkpoint_part_rows);
+                    operation_.checkpoint);
   }
   if (SnapshotPtr cached = log_->Cached(); cached != nullptr && cached->version() == version) {
     result.snapshot = std::move(cached);

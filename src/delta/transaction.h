@@ -31,8 +31,8 @@ struct Operation {
   Json fleuve{};
   /// Overrides what is computed (all file actions add, nothing was read).
   std::optional<bool> is_blind_append{};
-  /// File actions in one part of a checkpoint that follows the commit; 0 = one part whatever the size.
-  std::int64_t checkpoint_part_rows = 0;
+  /// Of a checkpoint that follows the commit.
+  CheckpointShape checkpoint{};
 };
 
 /// A commit written under a hidden name. Owned by the transaction that made it.
@@ -66,8 +66,10 @@ class Transaction {
   void ReadWholeTable() { read_whole_table_ = true; }
   /// The result depends on these files (a removed one is a conflict) and on every row that matches the partition
   /// filters (none: every row). \param columns  one attribute per field of the snapshot's schema, for the filters.
+  /// \param rows_alone  what becomes of a row depends on that row alone, so that on tables that mark rows and track
+  /// them, commits that mark other rows of these files are no conflict.
   void ReadFiles(const std::vector<AddFile>& files, std::vector<plan::ExprPtr> filters,
-                 std::vector<plan::Attribute> columns);
+                 std::vector<plan::Attribute> columns, bool rows_alone = false);
   /// The result depends on the transaction version of this application.
   void ReadApp(std::string app_id) { read_apps_.push_back(std::move(app_id)); }
   /// New metadata and protocol of this commit (written before the other actions). The protocol is raised as the
@@ -84,7 +86,8 @@ class Transaction {
   /// outcome is settled by reading back. \param sync  ends with a sync of `_delta_log` in strict durability; false: the
   /// caller syncs that folder before the commit counts. Errors: kConflict with DELTA_CONCURRENT_APPEND,
   /// DELTA_CONCURRENT_DELETE_READ, DELTA_CONCURRENT_DELETE_DELETE, DELTA_METADATA_CHANGED, DELTA_PROTOCOL_CHANGED,
-  /// DELTA_CONCURRENT_TRANSACTION: the staged file is gone, begin anew.
+  /// DELTA_CONCURRENT_TRANSACTION: the staged file is gone, begin anew; FLEUVE_COMMIT_REPLACED where another
+  /// writer has renamed its commit over ours.
   Result<CommitResult> CommitStaged(bool sync = true);
   /// Gives a staged commit up.
   void Abandon();
@@ -103,10 +106,15 @@ class Transaction {
   };
   Result<Race> Settle(std::int64_t version);
   Result<void> CheckConflict(const fleuve::delta::Commit& winner);
+  Result<void> CheckAdded(const fleuve::delta::Commit& winner) const;
+  Result<void> CheckRemoved(const fleuve::delta::Commit& winner, const RemoveFile& removed);
+  /// True where commits that mark other rows of the same files are no conflict.
+  bool ComparesRows() const;
   Result<void> CheckActions(const std::vector<Action>& actions) const;
   Result<void> Write(std::int64_t version);
   CommitInfo MakeInfo(std::int64_t version);
-  Result<CommitResult> Finish(std::int64_t version, bool sync);
+  /// \param staged_etag  of what was staged: the commit that stands there now must be that.
+  Result<CommitResult> Finish(std::int64_t version, bool sync, const std::string& staged_etag);
 
   DeltaLogPtr log_;
   SnapshotPtr snapshot_;
@@ -117,6 +125,9 @@ class Transaction {
   };
   std::vector<ReadSet> read_sets_;
   std::vector<std::string> read_paths_;
+  bool rows_alone_ = true;
+  /// Vectors written anew behind those of faster commits, to be synced before the commit.
+  std::vector<std::string> followed_vectors_;
   std::vector<std::string> read_apps_;
   std::optional<Metadata> new_metadata_;
   std::optional<Protocol> new_protocol_;

@@ -138,7 +138,13 @@ class LocalObjectStore final : public ObjectStore {
     if (file.get() < 0) {
       return FromErrno(errno, "cannot open", path);
     }
-    std::string bytes(static_cast<std::size_t>(length), '\0');
+    struct stat status{};
+    if (::fstat(file.get(), &status) != 0) {
+      return FromErrno(errno, "cannot look at", path);
+    }
+    // No more than there is, whatever a broken file elsewhere asks for.
+    const std::int64_t there = std::max<std::int64_t>(0, static_cast<std::int64_t>(status.st_size) - offset);
+    std::string bytes(static_cast<std::size_t>(std::min(length, there)), '\0');
     std::size_t filled = 0;
     while (filled < bytes.size()) {
       const ssize_t n = ::pread(file.get(), bytes.data() + filled, bytes.size() - filled,

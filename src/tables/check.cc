@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/progress.h"
 #include "delta/deletion_vector.h"
 #include "delta/row_tracking.h"
 #include "delta/skipping.h"
@@ -46,7 +47,10 @@ class Checker {
     const delta::SnapshotPtr snapshot = *latest;
     const std::vector<delta::AddFile> files = snapshot->AllFiles();
     std::vector<delta::AddFile> readable;
+    Progress progress(read_data ? "check: files found and read" : "check: files found",
+                      static_cast<std::int64_t>(files.size()) * (read_data ? 2 : 1));
     for (const delta::AddFile& add : files) {
+      progress.Advance();
       FLEUVE_TRY(context_.token ? context_.token->Check() : Result<void>());
       if (Present(add)) {
         readable.push_back(add);
@@ -59,6 +63,7 @@ class Checker {
             readable.begin() + static_cast<std::ptrdiff_t>(at),
             readable.begin() + static_cast<std::ptrdiff_t>(std::min(readable.size(), at + kFilesAtOnce)));
         FLEUVE_TRY(Measure(*snapshot, some, leaves));
+        progress.Advance(static_cast<std::int64_t>(some.size()));
       }
     }
     return std::move(result_);

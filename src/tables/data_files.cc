@@ -245,6 +245,7 @@ Result<DataFiles> WriteDataFiles(const TableContext& context, const storage::Loc
   spec.partition_folders = !mapped;
   spec.compression = options.compression;
   spec.max_file_rows = options.max_file_rows;
+  spec.target_file_bytes = options.max_file_bytes;
   spec.session_zone = context.config.session_zone;
   if (mapped) {
     spec.physical_schema = delta::PhysicalSchemaOf(DataType::Struct(data_fields));

@@ -32,6 +32,8 @@ struct DataFiles {
 struct DataFileOptions {
   std::string compression = "snappy";
   std::int64_t max_file_rows = 0;
+  /// A new file is begun when one has about this many bytes; 0 = no limit.
+  std::int64_t max_file_bytes = 0;
   bool data_change = true;
   /// Below the table: `_change_data` for change files (no statistics then).
   std::string subfolder;

@@ -64,7 +64,7 @@ Result<std::int64_t> Delete(const TableContext& context, const TableRef& table, 
   if (condition == nullptr) {
     transaction.ReadWholeTable();
   } else {
-    transaction.ReadFiles(rewrite.candidates, SplitAnd(condition), target->output);
+    transaction.ReadFiles(rewrite.candidates, SplitAnd(condition), target->output, true);
   }
   actions.insert(actions.end(), rewrite.actions.begin(), rewrite.actions.end());
   if (actions.empty()) {
@@ -161,7 +161,7 @@ Result<RowsResult> UpdateTable(const TableContext& context, const TableRef& tabl
   if (condition == nullptr) {
     transaction.ReadWholeTable();
   } else {
-    transaction.ReadFiles(touched.candidates, SplitAnd(condition), target->output);
+    transaction.ReadFiles(touched.candidates, SplitAnd(condition), target->output, true);
   }
   std::int64_t updated = 0;
   std::int64_t copied = 0;

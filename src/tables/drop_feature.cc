@@ -93,7 +93,7 @@ Result<void> RemoveUse(const TableContext& context, const TableRef& table, const
   }
   if (feature == "v2Checkpoint") {
     FLEUVE_TRY(UnsetIfSet(context, table, *snapshot, {"delta.checkpointPolicy"}));
-    return log->Checkpoint(CheckpointPartRows(context.config));
+    return log->Checkpoint(CheckpointShapeOf(context.config));
   }
   if (feature == "columnMapping") {
     if (delta::ColumnMappingMode(snapshot->metadata()) != "none") {
@@ -208,7 +208,7 @@ Result<void> DropFeature(const TableContext& context, const TableRef& table, con
       FLEUVE_TRY(CommitStep(
           context, table, "Empty Commit", Json(Json::Object{}),
           [](const delta::SnapshotPtr&, delta::Transaction*, std::vector<delta::Action>*) { return Result<void>(); }));
-      FLEUVE_TRY(log->Checkpoint(CheckpointPartRows(context.config)));
+      FLEUVE_TRY(log->Checkpoint(CheckpointShapeOf(context.config)));
     }
   }
   Json parameters(Json::Object{});

@@ -1,9 +1,10 @@
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <set>
 
 #include "base/bytes.h"
-#include "delta/deletion_vector.h"
+#include "base/progress.h"
 #include "delta/skipping.h"
 #include "delta/snapshot_build.h"
 #include "delta/table_source.h"
@@ -15,6 +16,7 @@
 #include "tables/modify_internal.h"
 #include "tables/rewrite_internal.h"
 #include "tables/schema_internal.h"
+#include "tables/space_curve_internal.h"
 #include "tables/write_options_internal.h"
 
 namespace fleuve::tables {
@@ -56,6 +58,20 @@ Value SizesOf(const std::vector<delta::AddFile>& files) {
   const auto count = static_cast<std::int64_t>(files.size());
   return Value(Value::List{Value(least), Value(most), Value(static_cast<double>(total) / static_cast<double>(count)),
                            Value(count), Value(total)});
+}
+
+/// A size in bytes that OPTIMIZE goes by: 1 GiB where the session does not say.
+Result<std::int64_t> SizeSetting(const TableContext& context, const std::string& key) {
+  const auto text = Conf(context.config, key);
+  if (!text) {
+    return std::int64_t{1} << 30;
+  }
+  std::int64_t bytes = 0;
+  const auto end = std::from_chars(text->data(), text->data() + text->size(), bytes);
+  if (end.ec != std::errc() || end.ptr != text->data() + text->size() || bytes <= 0) {
+    return Error(ErrorKind::kInvalidArgument, "", key + " must be a positive number of bytes, not '" + *text + "'.");
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -115,14 +131,15 @@ Result<RowsResult> Optimize(const TableContext& context, const TableRef& table, 
     }
   }
   FLEUVE_ASSIGN(const std::vector<delta::AddFile> considered, snapshot->Files(SplitAnd(condition), leaf->output));
-  constexpr std::int64_t kTarget = std::int64_t{1} << 30;
+  FLEUVE_ASSIGN(const std::int64_t target, SizeSetting(context, "spark.databricks.delta.optimize.maxFileSize"));
+  FLEUVE_ASSIGN(const std::int64_t small, SizeSetting(context, "spark.databricks.delta.optimize.minFileSize"));
   const bool orders = !spec.zorder_by.empty() || is_clustered;
   std::map<std::string, std::vector<delta::AddFile>> by_partition;
   for (const delta::AddFile& add : considered) {
     delta::PartitionValues sorted = add.partition_values;
     std::sort(sorted.begin(), sorted.end());
     if (spec.purge ? add.deletion_vector.has_value()
-                   : (spec.rewrite_all || orders || add.size < kTarget || add.deletion_vector)) {
+                   : (spec.rewrite_all || orders || add.size < small || add.deletion_vector)) {
       by_partition[delta::PartitionFolder(sorted)].push_back(add);
     }
   }
@@ -152,7 +169,7 @@ Result<RowsResult> Optimize(const TableContext& context, const TableRef& table, 
       bytes = 0;
     };
     for (const delta::AddFile& add : files) {
-      if (!orders && !bin.empty() && bytes + add.size > kTarget) {
+      if (!orders && !bin.empty() && bytes + add.size > target) {
         close();
       }
       bin.push_back(add);
@@ -168,23 +185,35 @@ Result<RowsResult> Optimize(const TableContext& context, const TableRef& table, 
   std::vector<std::string> new_folders;
   const std::int64_t now = context.logs->context().clock->NowMillis();
   std::int64_t vectors_removed = 0;
+  std::int64_t all_bytes = 0;
   for (const auto& bin : bins) {
-    FLEUVE_ASSIGN(const FileRows scanned, ScanFiles(snapshot, bin, leaf->output, {.row_ids = true}));
-    plan::PlanPtr rows = scanned.plan;
+    for (const delta::AddFile& add : bin) {
+      all_bytes += add.size;
+    }
+  }
+  Progress progress("optimize: bytes written anew", all_bytes);
+  for (const auto& bin : bins) {
     const std::vector<std::string>& order = is_clustered ? clustering : spec.zorder_by;
-    if (!order.empty()) {
+    FLEUVE_ASSIGN(const FileRows scanned,
+                  ScanFiles(snapshot, bin, leaf->output, {.positions = !order.empty(), .row_ids = true}));
+    plan::PlanPtr rows = scanned.plan;
+    std::vector<plan::Attribute> order_columns;
+    for (const std::string& column : order) {
+      if (const auto at = types::FieldIndex(snapshot->schema(), column)) {
+        order_columns.push_back(leaf->output[*at]);
+      }
+    }
+    if (!order_columns.empty()) {
+      std::int64_t row_count = 0;
+      for (const delta::AddFile& add : bin) {
+        row_count += std::max<std::int64_t>(0, delta::NumRecords(add));
+      }
       auto sort = std::make_shared<plan::LogicalPlan>();
       sort->kind = plan::PlanKind::kSort;
       sort->children = {rows};
       sort->output = rows->output;
-      for (const std::string& column : order) {
-        if (const auto at = types::FieldIndex(snapshot->schema(), column)) {
-          sort->order_by.push_back({plan::MakeAttribute(leaf->output[*at]), true, true});
-        }
-      }
-      if (!sort->order_by.empty()) {
-        rows = sort;
-      }
+      FLEUVE_ASSIGN(sort->order_by, CurveOrder(context, rows, order_columns, scanned.row, row_count));
+      rows = sort;
     }
     std::vector<plan::ExprPtr> columns;
     for (const plan::Attribute& attribute : leaf->output) {
@@ -198,6 +227,7 @@ Result<RowsResult> Optimize(const TableContext& context, const TableRef& table, 
     AppendRowIds(metadata, std::move(ids), &columns, &written_schema);
     DataFileOptions options;
     options.data_change = false;
+    options.max_file_bytes = orders ? target : 0;
     FLEUVE_ASSIGN(DataFiles written, WriteDataFiles(context, table.location, metadata, snapshot->schema(),
                                                     ProjectTo(rows, std::move(columns), written_schema), {}, options));
     for (delta::AddFile& add : written.adds) {
@@ -214,6 +244,7 @@ Result<RowsResult> Optimize(const TableContext& context, const TableRef& table, 
       }
       actions.emplace_back(std::move(remove));
       removed.push_back(add);
+      progress.Advance(add.size);
       vectors_removed += add.deletion_vector ? 1 : 0;
     }
     new_files.insert(new_files.end(), written.files.begin(), written.files.end());
@@ -329,195 +360,6 @@ Result<RowsResult> Optimize(const TableContext& context, const TableRef& table, 
                                            Value(Value::List{Value(vectors_removed), Value(0)}),
                                            Value(columns),
                                            Value(columns)})});
-  return result;
-}
-
-namespace {
-
-/// Entries of VACUUM in the history carry no files.
-Result<void> CommitVacuum(const TableContext& context, const TableRef& table, const std::string& name, Json parameters,
-                          delta::StringMap metrics) {
-  const delta::DeltaLogPtr log = context.logs->Open(table.location);
-  FLEUVE_ASSIGN(const delta::SnapshotPtr snapshot, log->Latest());
-  delta::Transaction transaction(log, snapshot);
-  delta::Operation operation = NamedOperation(context, name);
-  operation.parameters = std::move(parameters);
-  operation.metrics = std::move(metrics);
-  FLEUVE_TRY(transaction.Commit({}, std::move(operation)));
-  return {};
-}
-
-bool IsHidden(std::string_view relative) {
-  for (const std::string& part : Split(relative, '/')) {
-    if (part == "_change_data" || part.find('=') != std::string::npos) {
-      continue;
-    }
-    if (part.starts_with("_") || part.starts_with(".")) {
-      return true;
-    }
-  }
-  return false;
-}
-
-}  // namespace
-
-namespace {
-
-/// Files that commits of the log say were removed before `horizon`; vectors included.
-Result<std::vector<storage::ObjectMeta>> RemovedByLog(const delta::DeltaLogPtr& log, const storage::Location& table,
-                                                      std::int64_t horizon) {
-  FLEUVE_ASSIGN(const std::vector<delta::VersionTime> versions, log->CommitsFrom(0));
-  if (versions.empty() || versions.front().version != 0) {
-    return Error(ErrorKind::kUnsupported, "DELTA_CANNOT_VACUUM_LITE",
-                 "VACUUM LITE cannot find all removed files: the first commits of the log are gone. Run VACUUM once.");
-  }
-  std::set<std::string> paths;
-  for (const delta::VersionTime& at : versions) {
-    FLEUVE_ASSIGN(const delta::Commit commit, log->ReadCommit(at.version));
-    for (const delta::Action& action : commit.actions) {
-      const auto* remove = std::get_if<delta::RemoveFile>(&action);
-      if (remove == nullptr || remove->deletion_timestamp.value_or(0) > horizon) {
-        continue;
-      }
-      FLEUVE_ASSIGN(std::string path, delta::AbsolutePath(table, remove->path));
-      paths.insert(std::move(path));
-      if (remove->deletion_vector) {
-        FLEUVE_ASSIGN(std::string vector, delta::DeletionVectorPath(*remove->deletion_vector, table));
-        if (!vector.empty()) {
-          paths.insert(std::move(vector));
-        }
-      }
-    }
-  }
-  std::vector<storage::ObjectMeta> files;
-  for (const std::string& path : paths) {
-    // Files of other tables (of clones) are theirs.
-    if (!path.starts_with(table.path + "/")) {
-      continue;
-    }
-    if (auto head = table.store->Head(path); head.ok()) {
-      files.push_back(*std::move(head));
-    }
-  }
-  return files;
-}
-
-}  // namespace
-
-Result<RowsResult> Vacuum(const TableContext& context, const TableRef& table, std::optional<double> retention_hours,
-                          bool dry_run, bool lite) {
-  const delta::DeltaLogPtr log = context.logs->Open(table.location);
-  auto latest = log->Latest();
-  if (!latest.ok() && latest.error().condition() == "DELTA_TABLE_NOT_FOUND") {
-    return Error(ErrorKind::kUnsupported, "DELTA_TABLE_ONLY_OPERATION",
-                 table.name + " is not a Delta table. VACUUM is only supported for Delta tables.")
-        .With("tableName", table.name)
-        .With("operation", "VACUUM");
-  }
-  FLEUVE_ASSIGN(const delta::SnapshotPtr snapshot, std::move(latest));
-  FLEUVE_TRY(delta::CheckWritable(snapshot->protocol(), table.name));
-  std::int64_t retention = 7LL * 86400000;
-  if (const std::string* text = snapshot->Property("delta.deletedFileRetentionDuration")) {
-    retention = delta::ParseIntervalMs(*text).value_or(retention);
-  }
-  const bool checked = ConfFlag(context.config, "spark.databricks.delta.retentionDurationCheck.enabled", true);
-  std::int64_t wanted = retention;
-  // Only an explicit zero departs from the table's property, as in the reference.
-  if (retention_hours && *retention_hours == 0) {
-    if (checked) {
-      return Error(ErrorKind::kInvalidArgument, "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT",
-                   "A retention of 0 hours would delete files that running readers and writers need. To do it all the "
-                   "same, set spark.databricks.delta.retentionDurationCheck.enabled to false.")
-          .With("configuredRetentionHours", std::to_string(retention / 3600000));
-    }
-    wanted = 0;
-  }
-  const std::int64_t now = context.logs->context().clock->NowMillis();
-  const std::int64_t horizon = now - wanted;
-  std::set<std::string> kept;
-  const auto keep_vector = [&](const std::optional<delta::DeletionVectorDescriptor>& dv) -> Result<void> {
-    if (dv) {
-      FLEUVE_ASSIGN(std::string path, delta::DeletionVectorPath(*dv, table.location));
-      if (!path.empty()) {
-        kept.insert(std::move(path));
-      }
-    }
-    return {};
-  };
-  Result<void> walked;
-  snapshot->ForEachFile(
-      [&](const delta::AddFile& add) {
-        if (!walked.ok()) {
-          return;
-        }
-        auto path = delta::AbsolutePath(table.location, add.path);
-        if (path.ok()) {
-          kept.insert(*std::move(path));
-          walked = keep_vector(add.deletion_vector);
-        } else {
-          walked = std::move(path).error();
-        }
-      },
-      false);
-  FLEUVE_TRY(walked);
-  for (const delta::RemoveFile& remove : snapshot->Tombstones()) {
-    if (remove.deletion_timestamp.value_or(0) > horizon) {
-      FLEUVE_ASSIGN(std::string path, delta::AbsolutePath(table.location, remove.path));
-      kept.insert(std::move(path));
-      FLEUVE_TRY(keep_vector(remove.deletion_vector));
-    }
-  }
-  auto& store = *table.location.store;
-  std::vector<storage::ObjectMeta> entries;
-  if (lite) {
-    FLEUVE_ASSIGN(entries, RemovedByLog(log, table.location, horizon));
-  } else {
-    FLEUVE_ASSIGN(entries, store.ListRecursive(table.location.path));
-  }
-  std::vector<storage::ObjectMeta> gone;
-  std::int64_t bytes = 0;
-  for (const storage::ObjectMeta& entry : entries) {
-    const std::string_view relative = std::string_view(entry.path).substr(table.location.path.size() + 1);
-    if (entry.is_directory || IsHidden(relative) || kept.contains(entry.path) || entry.modified_ms >= horizon) {
-      continue;
-    }
-    gone.push_back(entry);
-    bytes += entry.size_bytes;
-  }
-  RowsResult result;
-  result.schema = DataType::Struct({Field("path", DataType::String())});
-  if (dry_run) {
-    for (const storage::ObjectMeta& entry : gone) {
-      result.rows.push_back({Value(storage::ToFileUri(entry.path))});
-    }
-    return result;
-  }
-  const auto number = [](std::int64_t n) { return std::to_string(n); };
-  Json start(Json::Object{});
-  start.Set("retentionCheckEnabled", Json(checked));
-  if (retention_hours) {
-    start.Set("specifiedRetentionMillis", Json(static_cast<std::int64_t>(*retention_hours * 3600000)));
-  }
-  start.Set("defaultRetentionMillis", Json(retention));
-  FLEUVE_TRY(CommitVacuum(
-      context, table, "VACUUM START", std::move(start),
-      {{"numFilesToDelete", number(static_cast<std::int64_t>(gone.size()))}, {"sizeOfDataToDelete", number(bytes)}}));
-  for (const storage::ObjectMeta& entry : gone) {
-    const auto deleted = store.Delete(entry.path);
-    if (!deleted.ok() && deleted.error().kind() != ErrorKind::kNotFound) {
-      Json failed(Json::Object{});
-      failed.Set("status", Json("FAILED"));
-      FLEUVE_TRY(CommitVacuum(context, table, "VACUUM END", std::move(failed), {}));
-      return deleted.error();
-    }
-  }
-  Json end(Json::Object{});
-  end.Set("status", Json("COMPLETED"));
-  FLEUVE_TRY(CommitVacuum(
-      context, table, "VACUUM END", std::move(end),
-      {{"numDeletedFiles", number(static_cast<std::int64_t>(gone.size()))}, {"numVacuumedDirectories", "1"}}));
-  log->WaitForBackground();
-  result.rows.push_back({Value(storage::ToFileUri(table.location.path))});
   return result;
 }
 

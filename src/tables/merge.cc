@@ -136,7 +136,8 @@ class Merger {
       candidates_ = snapshot_->AllFiles();
       transaction.ReadWholeTable();
     } else {
-      transaction.ReadFiles(candidates_, SplitAnd(spec_.condition), spec_.target->output);
+      // Whether a row of the source is inserted depends on every row of the target.
+      transaction.ReadFiles(candidates_, SplitAnd(spec_.condition), spec_.target->output, spec_.not_matched.empty());
     }
     if (metadata_changed_) {
       FLEUVE_TRY(transaction.UpdateMetadata(metadata_));

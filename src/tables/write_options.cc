@@ -134,13 +134,17 @@ delta::Operation NamedOperation(const TableContext& context, std::string name) {
   delta::Operation operation;
   operation.name = std::move(name);
   operation.user_metadata = Conf(context.config, "spark.databricks.delta.commitInfo.userMetadata");
-  operation.checkpoint_part_rows = CheckpointPartRows(context.config);
+  operation.checkpoint = CheckpointShapeOf(context.config);
   return operation;
 }
 
-std::int64_t CheckpointPartRows(const plan::AnalysisConfig& config) {
-  const auto text = Conf(config, "spark.databricks.delta.checkpoint.partSize");
-  return text ? Number(*text).value_or(0) : 0;
+delta::CheckpointShape CheckpointShapeOf(const plan::AnalysisConfig& config) {
+  delta::CheckpointShape shape;
+  const auto rows = Conf(config, "spark.databricks.delta.checkpoint.partSize");
+  shape.part_rows = rows ? Number(*rows).value_or(0) : 0;
+  const auto top = Conf(config, "spark.databricks.delta.checkpointV2.topLevelFileFormat");
+  shape.parquet_top = top && EqualsIgnoreAsciiCase(*top, "parquet");
+  return shape;
 }
 
 delta::StringMap DefaultProperties(const plan::AnalysisConfig& config) {

@@ -43,8 +43,8 @@ bool ConfFlag(const plan::AnalysisConfig& config, const std::string& key, bool f
 /// An operation with what every commit takes from the session's settings: user metadata, the size of a checkpoint's
 /// parts. A write's own option userMetadata wins: its caller sets it.
 delta::Operation NamedOperation(const TableContext& context, std::string name);
-/// File actions in one part of a checkpoint, as the session says; 0 = one part whatever the size.
-std::int64_t CheckpointPartRows(const plan::AnalysisConfig& config);
+/// What the session says of checkpoints.
+delta::CheckpointShape CheckpointShapeOf(const plan::AnalysisConfig& config);
 
 /// Properties that a new table gets from `spark.databricks.delta.properties.defaults.*`.
 delta::StringMap DefaultProperties(const plan::AnalysisConfig& config);

@@ -41,22 +41,31 @@ def test_random_changes_agree_with_a_model(form, spark, folder):
     path = folder + "/t"
     table = "delta.`%s`" % path
     properties = FORMS[form]
+    # A checkpoint every third commit, so that every read goes through one.
     spark.sql(
-        "CREATE TABLE %s (id INT, p INT, v STRING) USING delta PARTITIONED BY (p) %s"
-        % (table, "TBLPROPERTIES (%s)" % properties if properties else "")
+        "CREATE TABLE %s (id INT, p INT, v STRING) USING delta PARTITIONED BY (p) TBLPROPERTIES (%s)"
+        % (table, ", ".join(filter(None, [properties, "'delta.checkpointInterval' = '3'"])))
     )
+    spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     dice = random.Random(form)
     model = {}
     tracked = "RowTracking" in properties
     ids = {}
-    states = []
+    # What the table was at each version that can still be read.
+    states = {}
     number = 0
+
+    def version():
+        return max(int(os.path.basename(f)[:20]) for f in glob.glob(path + "/_delta_log/*.json") if "checkpoint" not in f)
 
     def tracked_ids():
         return {r[0]: r[1] for r in spark.sql("SELECT id, _metadata.row_id FROM %s" % table).collect()}
 
-    for step in range(14):
-        action = "insert" if not model else dice.choice(["insert", "delete", "update", "merge", "optimize"])
+    actions = ["insert", "insert", "delete", "update", "merge", "optimize", "overwrite", "restore", "vacuum"]
+    if form == "changes":
+        actions.remove("vacuum")  # it takes the files that old changes are read from
+    for step in range(24):
+        action = "insert" if not model else dice.choice(actions)
         low = dice.randrange(max(1, number))
         high = low + dice.randrange(1, 12)
         if action == "insert":
@@ -90,15 +99,34 @@ def test_random_changes_agree_with_a_model(form, spark, folder):
                     after[i] = (i % 3, "n")
             model = after
             number = max(number, high)
+        elif action == "overwrite":
+            fresh = list(range(number, number + dice.randrange(1, 9)))
+            number = fresh[-1] + 1
+            spark.sql("INSERT OVERWRITE %s VALUES %s" % (table, ", ".join("(%d, %d, 'o')" % (i, i % 3) for i in fresh)))
+            model = {i: (i % 3, "o") for i in fresh}
+        elif action == "restore" and states:
+            to = dice.choice(sorted(states))
+            spark.sql("RESTORE TABLE %s TO VERSION AS OF %d" % (table, to))
+            model = dict(states[to])
+        elif action == "vacuum":
+            time.sleep(0.01)  # files of this millisecond are kept
+            spark.sql("VACUUM %s RETAIN 0 HOURS" % table)
+            states.clear()
         else:
             spark.sql("OPTIMIZE %s" % table)
         assert rows(spark.table(table)) == sorted((i, p, v) for i, (p, v) in model.items()), (step, action)
-        states.append(dict(model))
+        states[version()] = dict(model)
+        if form == "files":
+            read = pytest.importorskip("deltalake").DeltaTable(path).to_pyarrow_table().to_pylist()
+            assert sorted((r["id"], r["p"], r["v"]) for r in read) == sorted((i, p, v) for i, (p, v) in model.items()), step
         if tracked:
             now = tracked_ids()
             assert len(set(now.values())) == len(now)
-            assert all(now[i] == ids[i] for i in now if i in ids and action != "merge"), (step, action)
+            assert all(now[i] == ids[i] for i in now if i in ids and action not in ("merge", "overwrite", "restore")), (step, action)
             ids = now
+    for at, state in states.items():
+        old = spark.read.format("delta").option("versionAsOf", at).load(path)
+        assert rows(old) == sorted((i, p, v) for i, (p, v) in state.items()), at
     shown = check(path)
     assert shown.returncode == 0, shown.stdout + shown.stderr
     if form == "changes":
