@@ -258,6 +258,9 @@ class Log final : public DeltaLog {
         if (next.ok() && (*next)->shape && (*next)->protocol) {
           Keep(std::make_shared<const Snapshot>(*std::move(next)), etag);
         }
+      } else if (known != nullptr && known->version() < version) {
+        // Others were faster: their commits are read now instead of at the next look, and ours with them.
+        (void)Advance(known);
       }
     }
     const CommitInfo* info = nullptr;
@@ -266,7 +269,7 @@ class Log final : public DeltaLog {
     }
     const SnapshotPtr after = Cached();
     const bool is_known = after != nullptr && after->version() == version;
-    if (info != nullptr && info->txn_id && is_known) {
+    if (info != nullptr && info->txn_id && after != nullptr) {
       own_commits_.Add(version, etag, *info->txn_id, after->metadata().id, context_.clock->MonotonicNanos());
     }
     std::vector<std::function<void(std::int64_t)>> listeners;

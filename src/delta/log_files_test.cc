@@ -1,6 +1,8 @@
 // Files of the log beside its commits: version checksums, compactions, what names mean, paths of data files.
 #include <gtest/gtest.h>
 
+#include "delta/deletion_vector.h"
+#include "delta/features.h"
 #include "delta/log_compaction_internal.h"
 #include "delta/log_listing_internal.h"
 #include "delta/table_fixture_internal.h"
@@ -137,6 +139,97 @@ TEST(LogListing, NamesAreSorted) {
   EXPECT_TRUE(listing.checkpoints[2].is_v2);
   EXPECT_TRUE(listing.has_incomplete);
   EXPECT_EQ(listing.incomplete_version, 4);
+}
+
+TEST(DeletionVectors, MayStandAnywhere) {
+  const auto store = storage::MemoryStore::Make();
+  const storage::Location table{store, "/base/t"};
+  const auto written = WriteDeletionVectors({{1, 5}, {7}}, table);
+  ASSERT_TRUE(written.ok());
+  const std::string bytes = *store->Get(written->file);
+  ASSERT_TRUE(store->Put("/else where/v.bin", bytes, storage::PutMode::kOverwrite).ok());
+  for (const char* path : {"/else%20where/v.bin", "file:/else%20where/v.bin", "file:///else%20where/v.bin"}) {
+    DeletionVectorDescriptor vector = written->descriptors[1];
+    vector.storage_type = "p";
+    vector.path_or_inline_dv = path;
+    const auto rows = LoadDeletionVector(vector, table);
+    ASSERT_TRUE(rows.ok()) << path << rows.error().ToString();
+    EXPECT_EQ((*rows)->rows(), (std::vector<std::uint64_t>{7}));
+  }
+  DeletionVectorDescriptor broken = written->descriptors[0];
+  broken.storage_type = "p";
+  broken.path_or_inline_dv = "/broken.bin";
+  const auto condition = [&](const DeletionVectorDescriptor& vector) {
+    const auto rows = LoadDeletionVector(vector, table);
+    return rows.ok() ? std::string() : rows.error().condition();
+  };
+  EXPECT_FALSE(LoadDeletionVector(broken, table).ok()) << "there is no such file";
+  std::string flipped = bytes;
+  flipped[20] ^= 1;
+  ASSERT_TRUE(store->Put("/broken.bin", flipped, storage::PutMode::kOverwrite).ok());
+  EXPECT_EQ(condition(broken), "DELTA_DELETION_VECTOR_CHECKSUM_MISMATCH");
+  ASSERT_TRUE(store->Put("/broken.bin", bytes.substr(0, 12), storage::PutMode::kOverwrite).ok());
+  EXPECT_EQ(condition(broken), "DELTA_DELETION_VECTOR_SIZE_MISMATCH");
+  for (const auto& [size, offset] : {std::pair{-1, 1}, {0, 1}, {0x7FFFFFFF, 1}, {20, -5}, {20, 0x7FFFFFFF}}) {
+    broken.size_in_bytes = size;
+    broken.offset = offset;
+    EXPECT_EQ(condition(broken), "DELTA_DELETION_VECTOR_SIZE_MISMATCH") << size << " " << offset;
+  }
+  DeletionVectorDescriptor few = written->descriptors[0];
+  few.cardinality = 1;
+  few.storage_type = "p";
+  few.path_or_inline_dv = "/else%20where/v.bin";
+  EXPECT_EQ(condition(few), "DELTA_DELETION_VECTOR_SIZE_MISMATCH") << "more rows than the log says";
+}
+
+TEST(Statistics, TheNumberOfRowsIsNotThatOfAColumnOfTheName) {
+  EXPECT_EQ(NumRecords(std::string_view(R"({"numRecords":10,"minValues":{"numRecords":3}})")), 10);
+  EXPECT_EQ(NumRecords(std::string_view(R"({"minValues":{"numRecords":3},"numRecords":10})")), 10);
+  EXPECT_EQ(NumRecords(std::string_view(R"({"minValues":{"numRecords":3}})")), -1);
+  EXPECT_EQ(NumRecords(std::string_view(R"({ "numRecords" : 4})")), -1) << "told to be unknown, not wrong";
+  EXPECT_EQ(NumRecords(std::string_view("")), -1);
+}
+
+TEST(Features, ThoseThatCannotBeKeptAreRefusedByName) {
+  for (const char* name : {"icebergCompatV1", "icebergCompatV2", "icebergCompatV3", "icebergWriterCompatV1",
+                           "materializePartitionColumns", "collations-preview", "catalogManaged", "fromTomorrow"}) {
+    const Protocol writer{1, 7, std::nullopt, std::vector<std::string>{"appendOnly", name}};
+    EXPECT_TRUE(CheckReadable(writer, "t").ok()) << name;
+    const auto refused = CheckWritable(writer, "t");
+    ASSERT_FALSE(refused.ok()) << name;
+    EXPECT_EQ(refused.error().condition(), "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE");
+    EXPECT_NE(refused.error().message().find(name), std::string::npos);
+  }
+  for (const char* name : {"catalogManaged", "fromTomorrow"}) {
+    const Protocol both{3, 7, std::vector<std::string>{"deletionVectors", name}, std::vector<std::string>{name}};
+    const auto refused = CheckReadable(both, "t");
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().condition(), "DELTA_UNSUPPORTED_FEATURES_FOR_READ");
+    EXPECT_NE(refused.error().message().find(name), std::string::npos);
+    EXPECT_EQ(refused.error().message().find("deletionVectors"), std::string::npos) << "only what is not known";
+  }
+  for (const char* name : {"domainMetadata", "inCommitTimestamp", "vacuumProtocolCheck", "checkpointProtection",
+                           "v2Checkpoint", "deletionVectors", "rowTracking", "clustering"}) {
+    const auto with = WithFeature(Protocol{}, name);
+    ASSERT_TRUE(with.ok()) << name;
+    EXPECT_TRUE(CheckWritable(*with, "t").ok()) << name;
+  }
+  EXPECT_EQ(CheckReadable(Protocol{4, 7, {}, {}}, "t").error().condition(), "DELTA_INVALID_PROTOCOL_VERSION");
+  EXPECT_EQ(CheckReadable(Protocol{3, 8, {}, {}}, "t").error().condition(), "DELTA_INVALID_PROTOCOL_VERSION");
+}
+
+TEST_F(TableTest, ACommitThatCutsAFeatureShutsOldWritersOut) {
+  const auto log = Make();
+  const auto before = *log->Latest();
+  {
+    std::string text;
+    AppendJsonLine(text, Protocol{1, 7, std::nullopt, std::vector<std::string>{"fromTomorrow"}});
+    ASSERT_TRUE(store_->Put(CommitPath("/t", 1), text, storage::PutMode::kIfAbsent).ok());
+  }
+  Transaction slow(log, before);
+  EXPECT_EQ(slow.Commit({File("f")}, {.name = "WRITE"}).error().condition(), "DELTA_PROTOCOL_CHANGED");
+  EXPECT_EQ(Append(log, {File("g")}).error().condition(), "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE");
+  EXPECT_EQ((*log->Latest())->file_count(), 0);
 }
 
 TEST(Paths, OfFilesAreDecodedAndResolved) {

@@ -191,20 +191,19 @@ int Commits(const std::string& path, int rounds) {
 }  // namespace fleuve::tables
 
 int main(int argc, char** argv) {
-  using namespace fleuve::tables;
   const std::string word = argc > 2 ? argv[1] : "";
   const auto number = [&](int at, int fallback) { return argc > at ? std::atoi(argv[at]) : fallback; };
   if (word == "make") {
-    return Make(argv[2], number(3, 1000000), number(4, 3), number(5, 0), number(6, 0));
+    return fleuve::tables::Make(argv[2], number(3, 1000000), number(4, 3), number(5, 0), number(6, 0));
   }
   if (word == "cold") {
-    return Cold(argv[2]);
+    return fleuve::tables::Cold(argv[2]);
   }
   if (word == "next") {
-    return Next(argv[2], number(3, 200));
+    return fleuve::tables::Next(argv[2], number(3, 200));
   }
   if (word == "commit") {
-    return Commits(argv[2], number(3, 1000));
+    return fleuve::tables::Commits(argv[2], number(3, 1000));
   }
   std::fprintf(stderr, "log_bench make|cold|next|commit FOLDER ...\n");
   return 1;
