@@ -14,7 +14,7 @@
 namespace fleuve::cli {
 namespace {
 
-constexpr std::int64_t kFirstNanos = 500'000'000;
+constexpr std::int64_t kFirstNanos = 300'000'000;
 constexpr std::int64_t kEveryNanos = 100'000'000;
 
 int TerminalWidth() {

@@ -13,7 +13,7 @@ namespace fleuve::cli {
 std::string ProgressLine(std::string_view what, std::int64_t done, std::int64_t total, int width);
 
 /// Draws what the process's work says of itself on the standard error, where that is a terminal: ten times a second at
-/// most, and only of work that takes longer than half a second. Nothing is left on the line at the end.
+/// most, and only of work that takes longer than a blink. Nothing is left on the line at the end.
 void ShowProgress();
 
 }  // namespace fleuve::cli

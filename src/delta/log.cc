@@ -104,6 +104,13 @@ class Log final : public DeltaLog {
     if (Cached() != nullptr && location_.store->Head(CommitPath(location_.path, Cached()->version())).ok()) {
       return true;
     }
+    // A long log is not listed only to learn that it is there.
+    const std::optional<std::int64_t> hint = HintedVersion();
+    for (const std::int64_t version : {std::int64_t{0}, hint.value_or(0)}) {
+      if (location_.store->Head(CommitPath(location_.path, version)).ok()) {
+        return true;
+      }
+    }
     FLEUVE_ASSIGN(const auto entries, ListLog({}));
     const LogListing listing = SortLog(entries);
     return !listing.commits.empty() || !listing.checkpoints.empty();
@@ -464,6 +471,19 @@ class Log final : public DeltaLog {
     return entries;
   }
 
+  /// The version that `_last_checkpoint` names; nullopt where it cannot be read.
+  std::optional<std::int64_t> HintedVersion() {
+    const auto text = location_.store->Get(LogFolder(location_.path) + "/_last_checkpoint");
+    if (!text.ok()) {
+      return std::nullopt;
+    }
+    const auto json = Json::Parse(*text);
+    if (!json.ok() || !(*json)["version"].is_int() || (*json)["version"].AsInt() < 0) {
+      return std::nullopt;
+    }
+    return (*json)["version"].AsInt();
+  }
+
   void Keep(const SnapshotPtr& snapshot, std::string etag) {
     const std::lock_guard lock(state_mutex_);
     latest_ = snapshot;
@@ -550,15 +570,11 @@ class Log final : public DeltaLog {
     bool found = false;
     if (!target) {
       // The hint saves a long listing; it may be stale or wrong.
-      const std::string path = LogFolder(location_.path) + "/_last_checkpoint";
-      if (const auto text = location_.store->Get(path); text.ok()) {
-        if (const auto json = Json::Parse(*text); json.ok() && (*json)["version"].is_int()) {
-          const std::int64_t version = (*json)["version"].AsInt();
-          FLEUVE_ASSIGN(const auto entries, ListLog(VersionName(version - 1) + ".z"));
-          listing = SortLog(entries);
-          found = std::any_of(listing.checkpoints.begin(), listing.checkpoints.end(),
-                              [&](const CheckpointFiles& files) { return files.version == version; });
-        }
+      if (const std::optional<std::int64_t> hint = HintedVersion()) {
+        FLEUVE_ASSIGN(const auto entries, ListLog(*hint == 0 ? "" : VersionName(*hint - 1) + ".z"));
+        listing = SortLog(entries);
+        found = std::any_of(listing.checkpoints.begin(), listing.checkpoints.end(),
+                            [&](const CheckpointFiles& files) { return files.version == *hint; });
       }
     }
     if (!found) {

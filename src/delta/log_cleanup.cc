@@ -59,6 +59,13 @@ Result<void> CleanUpLog(const Snapshot& snapshot, const LogContext& context) {
   auto& store = *snapshot.location().store;
   FLEUVE_ASSIGN(const auto entries, store.List(LogFolder(snapshot.location().path)));
   const LogListing listing = SortLog(entries);
+  // What processes that died had staged: nothing takes a day from there to its name.
+  for (const auto& entry : entries) {
+    const std::string_view name = NameOf(entry);
+    if (!entry.is_directory && name.starts_with(".") && name.ends_with(".tmp") && entry.modified_ms < now - kDayMs) {
+      store.Delete(entry.path).IgnoreBecause("a left-over is harmless");
+    }
+  }
   std::int64_t newest_expired = -1;
   std::int64_t adjusted = -1;
   for (const storage::ObjectMeta& entry : listing.commits) {

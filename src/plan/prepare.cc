@@ -74,7 +74,9 @@ Result<PlanPtr> PrepareHere(const PlanPtr& plan, const ScanOptions& options, con
   made = FoldLiterals(made);
   made = PruneColumns(made);
   made = MergeNeighbours(made);
+  const Ids counts = CountsOfTables(made);
   FLEUVE_ASSIGN(made, PushFilters(made));
+  made = CountFromStatistics(made, counts);
   made = MergeNeighbours(made);
   if (HoldsExternal(made)) {
     FLEUVE_ASSIGN(made, CutExternal(made, config));

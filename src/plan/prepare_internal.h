@@ -39,6 +39,11 @@ PlanPtr PruneColumns(const PlanPtr& plan);
 PlanPtr MergeNeighbours(const PlanPtr& plan);
 /// Moves filters towards the leaves in the order in which Spark evaluates them; tables become scans.
 Result<PlanPtr> PushFilters(const PlanPtr& plan);
+/// The first output of every aggregate that only counts all rows of a table whose files say how many they have.
+/// Before tables become scans: scans of streams are to be read, as their rows are counted on the way.
+Ids CountsOfTables(const PlanPtr& plan);
+/// Those of `counts` whose files all say it are what they say: no file is opened.
+PlanPtr CountFromStatistics(const PlanPtr& plan, const Ids& counts);
 /// True where functions of the user stand in the plan.
 bool HoldsExternal(const PlanPtr& plan);
 /// Makes operators of the calls of functions of the user.

@@ -50,7 +50,13 @@ TEST_F(Maintenance, CleanUpKeepsACheckpointForEveryVersionThatStays) {
   Fill(12, {{"delta.checkpointInterval", "4"}, {"delta.logRetentionDuration", "interval 30 days"}});
   // Versions 0 to 6 have expired: the checkpoint of 4 is what 5 and 6 and 7 are rebuilt from.
   MakeCommitsOld(path_, 7, 60);
+  for (const char* name : {"/.00000000000000000009.json.x.tmp", "/.00000000000000000010.json.y.tmp"}) {
+    std::ofstream(path_ + "/_delta_log" + name) << "staged by a process that died, or that is about to commit";
+  }
+  MakeOld(path_ + "/_delta_log/.00000000000000000009.json.x.tmp", 2);
   ASSERT_TRUE(process_.Open(path_)->Checkpoint({}).ok());
+  EXPECT_FALSE(Names("/_delta_log").contains(".00000000000000000009.json.x.tmp"));
+  EXPECT_TRUE(Names("/_delta_log").contains(".00000000000000000010.json.y.tmp"));
   EXPECT_EQ(*Log(".json").begin(), "0004");
   EXPECT_EQ(*Log(".crc").begin(), "0004");
   EXPECT_EQ(*Log(".checkpoint.parquet").begin(), "0004");

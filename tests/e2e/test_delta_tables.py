@@ -223,9 +223,11 @@ def test_tables_are_kept_from_the_command_line(words, spark, folder):
         assert "WRITE" in done.stdout
 
 
-@pytest.mark.parametrize("policy", ["classic", "v2"])
-def test_checkpoints_are_written_in_parts(policy, spark, folder):
+@pytest.mark.parametrize("policy,top", [("classic", None), ("v2", "json"), ("v2", "parquet")])
+def test_checkpoints_are_written_in_parts(policy, top, spark, folder):
     path = folder + "/t"
+    if top:
+        spark.conf.set("spark.databricks.delta.checkpointV2.topLevelFileFormat", top)
     spark.conf.set("spark.databricks.delta.checkpoint.partSize", "4")
     for i in range(10):
         spark.range(i, i + 1, 1, 1).write.format("delta").mode("append").option("delta.checkpointPolicy", policy).save(path)
@@ -236,6 +238,7 @@ def test_checkpoints_are_written_in_parts(policy, spark, folder):
         assert json.load(open(path + "/_delta_log/_last_checkpoint"))["parts"] == 3
     else:
         assert len(glob.glob(path + "/_delta_log/_sidecars/*.parquet")) == 3
+        assert len(glob.glob(path + "/_delta_log/%020d.checkpoint.*.%s" % (10, top))) == 1
     assert check(path).returncode == 0
     for old in range(10):
         os.remove(path + "/_delta_log/%020d.json" % old)
@@ -342,3 +345,34 @@ def test_dropping_row_tracking_meets_another_commit(change, start_server, folder
     session.sql("ALTER TABLE %s DROP FEATURE rowTracking" % table)
     assert rows(other.table(table)) == expected
     assert check(path).returncode == 0
+
+
+def test_rows_are_counted_without_a_look_into_the_files(spark, folder):
+    path = folder + "/t"
+    table = "delta.`%s`" % path
+    spark.sql(
+        "CREATE TABLE %s (id BIGINT, numRecords BIGINT) USING delta TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')" % table
+    )
+    for i in range(3):
+        spark.sql("INSERT INTO %s SELECT id, id * 7 FROM range(%d, %d)" % (table, i * 100, i * 100 + 100))
+    spark.sql("DELETE FROM %s WHERE id %% 10 = 3" % table)
+    counts = lambda: [
+        spark.table(table).count(),
+        spark.sql("SELECT count(*) FROM %s" % table).collect()[0][0],
+        spark.sql("SELECT count(1) + 1 FROM (SELECT id * 2 FROM %s)" % table).collect()[0][0] - 1,
+        spark.sql("SELECT count(*), count(2) FROM %s" % table).collect()[0][1],
+    ]
+    assert counts() == [270] * 4
+    others = lambda: (
+        spark.sql("SELECT count(*) FROM %s WHERE id < 50" % table).collect()[0][0],
+        spark.sql("SELECT count(id), count(DISTINCT id), count(*) FILTER (WHERE id < 50) FROM %s" % table).collect()[0],
+        spark.sql("SELECT count(*) FROM %s GROUP BY ()" % table).collect()[0][0],
+        spark.sql("SELECT count(*) FROM (SELECT * FROM %s LIMIT 5)" % table).collect()[0][0],
+        spark.sql("SELECT count(NULL) FROM %s" % table).collect()[0][0],
+    )
+    assert others() == (45, (270, 270, 45), 270, 5, 0)
+    for name in glob.glob(path + "/*.parquet"):
+        os.rename(name, name + ".away")
+    assert counts() == [270] * 4
+    with pytest.raises(Exception):
+        others()

@@ -158,14 +158,14 @@ def test_long_work_shows_how_far_it_is_on_a_terminal_alone(start_server, folder)
     add = json.loads(line)["add"]
     name = path + "/" + add["path"]
     lines = []
-    for i in range(3000):
+    for i in range(20000):
         os.link(name, path + "/copy-%d.parquet" % i)
         lines.append(json.dumps({"add": {**add, "path": "copy-%d.parquet" % i}}))
     with open(path + "/_delta_log/%020d.json" % 1, "w") as out:
         out.write("\n".join(lines) + "\n")
     code, shown = on_a_terminal("table", "check", path)
     assert code == 0, shown
-    assert "check: files" in shown and " % " in shown and " of 6002" in shown
+    assert "check: files" in shown and " % " in shown and " of 40002" in shown
     assert shown.rstrip("\r\n").endswith("\x1b[K"), "the line is left empty"
     piped = check(path)
     assert piped.returncode == 0 and piped.stderr == ""
