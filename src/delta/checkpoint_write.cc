@@ -229,25 +229,17 @@ class CheckpointRows {
                            {"defaultRowCommitVersion", DataType::Long()}});
   }
 
-  types::Schema ClassicSchema() const {
-    return Record({{"txn", TransactionType()},
-                   {"add", add_type_},
-                   {"remove", remove_type_},
-                   {"metaData", MetadataType()},
-                   {"protocol", ProtocolType()},
-                   {"domainMetadata", DomainType()}});
-  }
-  /// Of a v2 checkpoint's Parquet file on top of its sidecars.
-  static types::Schema TopSchema() {
-    return Record({{"txn", TransactionType()},
-                   {"metaData", MetadataType()},
-                   {"protocol", ProtocolType()},
-                   {"domainMetadata", DomainType()},
-                   {"checkpointMetadata", Record({{"version", DataType::Long()}, {"tags", TextMap()}})},
-                   {"sidecar", Record({{"path", DataType::String()},
-                                       {"sizeInBytes", DataType::Long()},
-                                       {"modificationTime", DataType::Long()},
-                                       {"tags", TextMap()}})}});
+  types::Schema ClassicSchema() const { return Record(ClassicColumns()); }
+  /// Of a v2 checkpoint's Parquet file on top of its sidecars. It has the columns of files too, although it names none:
+  /// the reference asks for them.
+  types::Schema TopSchema() const {
+    auto columns = ClassicColumns();
+    columns.emplace_back("checkpointMetadata", Record({{"version", DataType::Long()}, {"tags", TextMap()}}));
+    columns.emplace_back("sidecar", Record({{"path", DataType::String()},
+                                            {"sizeInBytes", DataType::Long()},
+                                            {"modificationTime", DataType::Long()},
+                                            {"tags", TextMap()}}));
+    return Record(std::move(columns));
   }
   types::Schema SidecarSchema() const { return Record({{"add", add_type_}, {"remove", remove_type_}}); }
 
@@ -327,6 +319,11 @@ class CheckpointRows {
   }
 
  private:
+  std::vector<std::pair<std::string, DataType>> ClassicColumns() const {
+    return {{"txn", TransactionType()},   {"add", add_type_},          {"remove", remove_type_},
+            {"metaData", MetadataType()}, {"protocol", ProtocolType()}, {"domainMetadata", DomainType()}};
+  }
+
   bool stats_as_json_ = true;
   bool stats_as_struct_ = true;
   std::optional<DataType> partition_type_;
@@ -536,21 +533,21 @@ Result<void> WriteCheckpoint(const Snapshot& snapshot, const LogContext& context
   if (shape.parquet_top) {
     std::vector<Value::List> top_rows;
     const auto add_row = [&](std::size_t column, Value value) {
-      top_rows.emplace_back(6, Value());
+      top_rows.emplace_back(8, Value());
       top_rows.back()[column] = std::move(value);
     };
-    add_row(4, Value(Value::List{Value(snapshot.version()), MapOf(StringMap())}));
+    add_row(6, Value(Value::List{Value(snapshot.version()), MapOf(StringMap())}));
     for (const SidecarFile& sidecar : sidecars) {
-      add_row(5, Value(Value::List{Value(sidecar.path), Value(sidecar.size_in_bytes), Value(sidecar.modification_time),
+      add_row(7, Value(Value::List{Value(sidecar.path), Value(sidecar.size_in_bytes), Value(sidecar.modification_time),
                                    Value()}));
     }
-    add_row(2, CheckpointRows::ProtocolRow(snapshot.protocol()));
-    add_row(1, CheckpointRows::MetadataRow(snapshot.metadata()));
+    add_row(4, CheckpointRows::ProtocolRow(snapshot.protocol()));
+    add_row(3, CheckpointRows::MetadataRow(snapshot.metadata()));
     for (const SetTransaction& t : transactions) {
       add_row(0, CheckpointRows::TransactionRow(t));
     }
     for (const DomainMetadata& d : domains) {
-      add_row(3, CheckpointRows::DomainRow(d));
+      add_row(5, CheckpointRows::DomainRow(d));
     }
     std::size_t top_at = 0;
     const auto next_row = [&](Value::List* row) {
@@ -560,7 +557,7 @@ Result<void> WriteCheckpoint(const Snapshot& snapshot, const LogContext& context
       *row = std::move(top_rows[top_at++]);
       return true;
     };
-    FLEUVE_ASSIGN(top_bytes, PutParquet(snapshot, context, folder + "/" + name, CheckpointRows::TopSchema(), next_row));
+    FLEUVE_ASSIGN(top_bytes, PutParquet(snapshot, context, folder + "/" + name, rows.TopSchema(), next_row));
   } else {
     auto& store = *snapshot.location().store;
     FLEUVE_ASSIGN(const std::string staged, store.Stage(folder + "/" + name, top, NewUuid()));

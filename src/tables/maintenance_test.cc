@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <fstream>
 #include <set>
+#include <thread>
 
 #include "tables/local_table_internal.h"
 
@@ -179,6 +180,40 @@ TEST_F(Maintenance, EveryShapeOfCheckpointGivesTheSameTable) {
       EXPECT_EQ((*snapshot)->schema().fields().size(), 2u);
     }
   }
+}
+
+TEST_F(Maintenance, LargeTablesGetCompactionsBetweenCheckpoints) {
+  ASSERT_TRUE(process_.Create(path_, {}).ok());
+  const auto log = process_.Open(path_);
+  const auto add = [&](int first, int count) {
+    std::vector<delta::Action> actions;
+    for (int i = first; i < first + count; ++i) {
+      delta::AddFile file;
+      file.path = "f" + std::to_string(i);
+      file.size = 1;
+      file.stats = "{\"numRecords\":1}";
+      actions.emplace_back(std::move(file));
+    }
+    delta::Transaction transaction(log, *log->Latest());
+    EXPECT_TRUE(transaction.Commit(std::move(actions), {.name = "WRITE"}).ok());
+    log->WaitForBackground();
+  };
+  add(0, 45000);
+  for (int i = 0; i < 18; ++i) {
+    add(100000 + i, 1);
+  }
+  EXPECT_TRUE(Log(".checkpoint.parquet").empty()) << "every twentieth version, not every tenth";
+  EXPECT_EQ(Log(".compacted.json").size(), 1u);
+  EXPECT_TRUE(Names("/_delta_log").contains("00000000000000000001.00000000000000000010.compacted.json"));
+  EXPECT_EQ((*Fresh())->file_count(), 45018);
+  EXPECT_TRUE(log->Check()->empty());
+  add(200000, 1);
+  // Commands do not wait for checkpoints as large as this one.
+  for (int wait = 0; wait < 600 && Log(".checkpoint.parquet").empty(); ++wait) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  EXPECT_EQ(*Log(".checkpoint.parquet").begin(), "0020");
+  EXPECT_EQ((*Fresh())->file_count(), 45019);
 }
 
 class VacuumTest : public Maintenance, public testing::WithParamInterface<bool> {
