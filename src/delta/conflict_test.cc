@@ -290,6 +290,32 @@ TEST_F(RowConflicts, ResultsThatDependOnOtherRowsConflict) {
       << "a file written anew has its rows elsewhere";
 }
 
+TEST_F(RowConflicts, RowsThatComeBackConflict) {
+  const auto log = MakeTracked();
+  {
+    Transaction txn(log, *log->Latest());
+    ASSERT_TRUE(Mark(txn, "f", {1, 2}, {Compare("lt", 0, 5)}).ok());
+  }
+  const AddFile with_two = *(*log->Latest())->FindFile("f");
+  {
+    Transaction txn(log, *log->Latest());
+    ASSERT_TRUE(Mark(txn, "f", {3}, {Compare("lt", 0, 5)}).ok());
+  }
+  const auto restore = [&](Transaction& txn) -> Result<void> {
+    RemoveFile remove = fleuve::delta::Gone("f");
+    remove.deletion_vector = txn.snapshot()->FindFile("f")->deletion_vector;
+    FLEUVE_TRY(txn.Commit({remove, with_two}, {.name = "RESTORE"}));
+    return {};
+  };
+  EXPECT_EQ(Race(restore,
+                 [&](Transaction& txn) {
+                   txn.ReadFiles({File("f")}, {Compare("lt", 0, 5)}, Columns(), true);
+                   return Mark(txn, "g", {1}, {Compare("lt", 0, 15)});
+                 }),
+            "DELTA_CONCURRENT_DELETE_READ")
+      << "row 3 was gone when it was looked for, and is there again";
+}
+
 TEST_F(RowConflicts, TablesThatDoNotTrackRowsConflictByFiles) {
   MakeTracked(false);
   const auto mark = [&](std::vector<std::uint64_t> rows) {

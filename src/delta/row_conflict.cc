@@ -35,6 +35,12 @@ const AddFile* MarkedAgain(const std::vector<Action>& commit, const RemoveFile& 
   return nullptr;
 }
 
+Result<bool> OnlyMarks(const RemoveFile& removed, const AddFile& again, const storage::Location& table) {
+  FLEUVE_ASSIGN(const Rows before, RowsOf(removed.deletion_vector, table));
+  FLEUVE_ASSIGN(const Rows after, RowsOf(again.deletion_vector, table));
+  return Without(before, after).empty();
+}
+
 Result<std::optional<FollowedVector>> Follow(const RemoveFile& our_removal, const AddFile& ours,
                                              const RemoveFile& their_removal, const AddFile& theirs,
                                              const storage::Location& table) {

@@ -15,6 +15,9 @@ namespace fleuve::delta {
 /// The entry with which a commit puts a removed file back with another deletion vector; null where the file is gone.
 const AddFile* MarkedAgain(const std::vector<Action>& commit, const RemoveFile& removed);
 
+/// True where the file only lost rows: none came back, as a restore of an earlier vector brings them back.
+Result<bool> OnlyMarks(const RemoveFile& removed, const AddFile& again, const storage::Location& table);
+
 /// Our removal and addition of a file, made to follow those of a commit that was faster.
 struct FollowedVector {
   RemoveFile removed;

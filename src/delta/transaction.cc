@@ -324,7 +324,8 @@ Result<void> Transaction::CheckRemoved(const fleuve::delta::Commit& winner, cons
   }
   if (ComparesRows()) {
     if (const AddFile* theirs = MarkedAgain(winner.actions, removed)) {
-      if (our_removal == nullptr) {
+      FLEUVE_ASSIGN(const bool only_marks, OnlyMarks(removed, *theirs, log_->location()));
+      if (only_marks && our_removal == nullptr) {
         return {};  // read, and none of its rows was one of ours
       }
       if (our_file != nullptr && our_file->deletion_vector) {
