@@ -320,7 +320,7 @@ class CheckpointRows {
 
  private:
   std::vector<std::pair<std::string, DataType>> ClassicColumns() const {
-    return {{"txn", TransactionType()},   {"add", add_type_},          {"remove", remove_type_},
+    return {{"txn", TransactionType()},   {"add", add_type_},           {"remove", remove_type_},
             {"metaData", MetadataType()}, {"protocol", ProtocolType()}, {"domainMetadata", DomainType()}};
   }
 

@@ -781,11 +781,11 @@ class Log final : public DeltaLog {
     if (version % interval != 0) {
       return;
     }
-    // A checkpoint of a large table costs seconds. Where the table does not ask for its interval, it is written the
-    // more seldom the more files there are; compactions keep the log behind it short.
+    // A checkpoint costs what the table's size is, a commit does not. Where the table does not ask for its interval, it
+    // is written the more seldom the more files there are; compactions keep the log behind it short.
+    const std::int64_t seldom = std::clamp<std::int64_t>(snapshot->file_count() / kFilesPerInterval, 1, 500);
     const bool compacts =
-        snapshot->Property("delta.checkpointInterval") == nullptr &&
-        version % (interval * std::clamp<std::int64_t>(snapshot->file_count() / kLargeTable, 1, 50)) != 0;
+        snapshot->Property("delta.checkpointInterval") == nullptr && version % (interval * seldom) != 0;
     {
       const std::lock_guard lock(state_mutex_);
       if (checkpoint_running_) {
@@ -831,6 +831,8 @@ class Log final : public DeltaLog {
   std::string last_old_etag_;
   /// A checkpoint of so many files takes seconds: commands do not wait for it.
   static constexpr std::int64_t kLargeTable = 20000;
+  /// So many files make one interval's checkpoint worth its commits.
+  static constexpr std::int64_t kFilesPerInterval = 2000;
   bool checkpoint_is_large_ = false;
   std::map<std::int64_t, std::function<void(std::int64_t)>> listeners_;
   std::int64_t last_key_ = 0;

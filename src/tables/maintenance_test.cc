@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <fstream>
 #include <set>
-#include <thread>
 
 #include "tables/local_table_internal.h"
 
@@ -198,22 +197,18 @@ TEST_F(Maintenance, LargeTablesGetCompactionsBetweenCheckpoints) {
     EXPECT_TRUE(transaction.Commit(std::move(actions), {.name = "WRITE"}).ok());
     log->WaitForBackground();
   };
-  add(0, 45000);
+  add(0, 5000);
   for (int i = 0; i < 18; ++i) {
     add(100000 + i, 1);
   }
   EXPECT_TRUE(Log(".checkpoint.parquet").empty()) << "every twentieth version, not every tenth";
   EXPECT_EQ(Log(".compacted.json").size(), 1u);
   EXPECT_TRUE(Names("/_delta_log").contains("00000000000000000001.00000000000000000010.compacted.json"));
-  EXPECT_EQ((*Fresh())->file_count(), 45018);
+  EXPECT_EQ((*Fresh())->file_count(), 5018);
   EXPECT_TRUE(log->Check()->empty());
   add(200000, 1);
-  // Commands do not wait for checkpoints as large as this one.
-  for (int wait = 0; wait < 600 && Log(".checkpoint.parquet").empty(); ++wait) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
   EXPECT_EQ(*Log(".checkpoint.parquet").begin(), "0020");
-  EXPECT_EQ((*Fresh())->file_count(), 45019);
+  EXPECT_EQ((*Fresh())->file_count(), 5019);
 }
 
 class VacuumTest : public Maintenance, public testing::WithParamInterface<bool> {
