@@ -91,11 +91,10 @@ std::string BoundText(const Value& value, const DataType& type, bool is_max) {
 /// Nested JSON object of one member per leaf, in the leaves' order; leaves without a text are left out.
 std::string NestedObject(const std::vector<StatisticsLeaf>& leaves,
                          const std::function<std::string(std::size_t)>& text) {
-  Json root(Json::Object{});
-  // Values are raw JSON: they are put in through markers that `Dump` leaves alone.
   struct Node {
-    std::vector<std::pair<std::string, Node>> children;
-    std::string raw;
+    std::string name;
+    std::vector<Node> children;
+    std::string raw;  ///< of a leaf: its value as JSON
   };
   Node top;
   for (std::size_t i = 0; i < leaves.size(); ++i) {
@@ -106,12 +105,12 @@ std::string NestedObject(const std::vector<StatisticsLeaf>& leaves,
     Node* at = &top;
     for (const std::string& part : leaves[i].path) {
       auto child =
-          std::find_if(at->children.begin(), at->children.end(), [&](const auto& c) { return c.first == part; });
+          std::find_if(at->children.begin(), at->children.end(), [&](const auto& c) { return c.name == part; });
       if (child == at->children.end()) {
-        at->children.emplace_back(part, Node{});
+        at->children.push_back({part, {}, {}});
         child = std::prev(at->children.end());
       }
-      at = &child->second;
+      at = &*child;
     }
     at->raw = std::move(raw);
   }
@@ -126,9 +125,9 @@ std::string NestedObject(const std::vector<StatisticsLeaf>& leaves,
       if (i > 0) {
         out += ',';
       }
-      AppendJsonString(out, node.children[i].first);
+      AppendJsonString(out, node.children[i].name);
       out += ':';
-      print(node.children[i].second);
+      print(node.children[i]);
     }
     out += '}';
   };

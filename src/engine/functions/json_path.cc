@@ -18,9 +18,14 @@ using duckdb::VectorType;
 
 /// A document as read: numbers keep their text, names that come twice stay.
 struct Node {
+  struct Member;
   JsonToken kind = JsonToken::kNull;
   std::string text;
-  std::vector<std::pair<std::string, Node>> members;  ///< of an object; of an array with empty names
+  std::vector<Member> members;  ///< of an object; of an array with empty names
+};
+struct Node::Member {
+  std::string name;
+  Node value;
 };
 
 JsonOptions LenientOptions() {
@@ -61,8 +66,8 @@ bool ReadNode(JsonScanner& scanner, Node& node, int depth) {
           return next == 0;
         }
         first = false;
-        node.members.emplace_back(std::string(name), Node());
-        if (!ReadNode(scanner, node.members.back().second, depth + 1)) {
+        node.members.push_back({std::string(name), Node()});
+        if (!ReadNode(scanner, node.members.back().value, depth + 1)) {
           return false;
         }
       }
@@ -76,8 +81,8 @@ bool ReadNode(JsonScanner& scanner, Node& node, int depth) {
           return next == 0;
         }
         first = false;
-        node.members.emplace_back(std::string(), Node());
-        if (!ReadNode(scanner, node.members.back().second, depth + 1)) {
+        node.members.push_back({});
+        if (!ReadNode(scanner, node.members.back().value, depth + 1)) {
           return false;
         }
       }
@@ -117,9 +122,9 @@ void Write(const Node& node, std::string& out) {
         if (i > 0) {
           out.push_back(',');
         }
-        AppendJsonString(out, node.members[i].first);
+        AppendJsonString(out, node.members[i].name);
         out.push_back(':');
-        Write(node.members[i].second, out);
+        Write(node.members[i].value, out);
       }
       out.push_back('}');
       return;
@@ -129,7 +134,7 @@ void Write(const Node& node, std::string& out) {
         if (i > 0) {
           out.push_back(',');
         }
-        Write(node.members[i].second, out);
+        Write(node.members[i].value, out);
       }
       out.push_back(']');
       return;
@@ -269,7 +274,7 @@ bool Evaluate(const Node& node, const Path& path, std::size_t at, Style style, O
       return false;
     }
     const bool wildcard_next = at + 1 < path.size() && path[at + 1].kind == StepKind::kAnyIndex;
-    const Node& item = node.members[step.index].second;
+    const Node& item = node.members[step.index].value;
     if (item.kind == JsonToken::kNull && at + 1 == path.size() && style == Style::kRaw) {
       return false;
     }

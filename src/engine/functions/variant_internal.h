@@ -34,10 +34,15 @@ enum class VariantKind {
 
 /// What a schema says of a value: a Spark type (void for null), an object or array of such, or variant.
 struct VariantShape {
+  struct Field;
   enum class Kind { kPlain, kObject, kArray, kVariant } kind = Kind::kPlain;
   types::DataType type;
-  std::vector<std::pair<std::string, VariantShape>> fields;
+  std::vector<Field> fields;
   std::vector<VariantShape> element;
+};
+struct VariantShape::Field {
+  std::string name;
+  VariantShape shape;
 };
 VariantShape MergeShapes(const VariantShape& a, const VariantShape& b);
 /// `OBJECT<a: BIGINT>`.

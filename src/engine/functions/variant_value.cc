@@ -460,17 +460,16 @@ Shape Merge(const Shape& a, const Shape& b) {
   }
   if (a.kind == Shape::Kind::kObject && b.kind == Shape::Kind::kObject) {
     Shape out = a;
-    for (const auto& field : b.fields) {
-      const auto& name = field.first;
-      const auto& shape = field.second;
-      auto found = std::find_if(out.fields.begin(), out.fields.end(), [&](const auto& f) { return f.first == name; });
+    for (const Shape::Field& field : b.fields) {
+      auto found =
+          std::find_if(out.fields.begin(), out.fields.end(), [&](const auto& mine) { return mine.name == field.name; });
       if (found == out.fields.end()) {
-        out.fields.emplace_back(name, shape);
+        out.fields.push_back(field);
       } else {
-        found->second = Merge(found->second, shape);
+        found->shape = Merge(found->shape, field.shape);
       }
     }
-    std::sort(out.fields.begin(), out.fields.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
+    std::sort(out.fields.begin(), out.fields.end(), [](const auto& x, const auto& y) { return x.name < y.name; });
     return out;
   }
   Shape out;
@@ -518,7 +517,7 @@ Shape ShapeOf(const VariantView& view) {
     case VariantKind::kObject:
       out.kind = Shape::Kind::kObject;
       for (std::size_t i = 0, count = view.size(); i < count; ++i) {
-        out.fields.emplace_back(std::string(view.name(i)), ShapeOf(view.child(i)));
+        out.fields.push_back({std::string(view.name(i)), ShapeOf(view.child(i))});
       }
       break;
     case VariantKind::kArray: {
