@@ -61,7 +61,8 @@ std::vector<std::pair<std::string, std::string>> MicroBatchQuery::PinnedConf(
     const std::vector<std::pair<std::string, std::string>>& found) const {
   std::vector<std::pair<std::string, std::string>> conf;
   for (const auto& [key, fallback] : kPinned) {
-    const auto logged = std::find_if(found.begin(), found.end(), [&](const auto& entry) { return entry.first == key; });
+    const auto logged =
+        std::find_if(found.begin(), found.end(), [&key = key](const auto& entry) { return entry.first == key; });
     std::string value = logged != found.end() ? logged->second : Conf(key, fallback);
     if (logged == found.end() && key == kStateProviderKey &&
         operators::KeepsState(request_.plan, request_.sink.output_mode)) {

@@ -135,9 +135,7 @@ Result<void> ConvertToDelta(const TableContext& context, const TableRef& table, 
     }
   }
   std::vector<delta::Action> actions;
-  std::int64_t bytes = 0;
   for (delta::AddFile& add : files) {
-    bytes += add.size;
     actions.emplace_back(std::move(add));
   }
   delta::Transaction transaction(log, nullptr);

@@ -96,7 +96,7 @@ Result<std::vector<NamedColumn>> ResolveInputColumns(const plan::PlanPtr& input,
     }
     const StructField& field = schema->fields()[*at];
     const bool is_partition = std::any_of(partition_columns.begin(), partition_columns.end(),
-                                          [&](const auto& p) { return EqualsIgnoreAsciiCase(p, name); });
+                                          [&name = name](const auto& p) { return EqualsIgnoreAsciiCase(p, name); });
     if (!is_partition) {
       return Error(ErrorKind::kInvalidArgument, "NON_PARTITION_COLUMN",
                    "PARTITION clause cannot contain the non-partition column: `" + name + "`.");
