@@ -335,13 +335,16 @@ Result<void> Worker::Begin(const Task& task, CancellationTokenPtr token) {
 Result<Event> Worker::Next() {
   char head[kFrameHead];
   FLEUVE_TRY(ReceiveBytes(head, kFrameHead));
+  const auto refuse = [this](const std::string& what) -> Result<Event> {
+    EndTask();
+    Kill();
+    return Error::Internal("a Python worker sent a frame " + what);
+  };
   Event event;
   event.channel = static_cast<std::uint32_t>(ReadLittle(head + 1, 4));
   const std::uint64_t length = ReadLittle(head + 5, 8);
   if (length > kLargestFrame) {
-    EndTask();
-    Kill();
-    return Error::Internal("a Python worker sent a frame of " + std::to_string(length) + " bytes");
+    return refuse("of " + std::to_string(length) + " bytes");
   }
   event.bytes.resize(length);
   FLEUVE_TRY(ReceiveBytes(event.bytes.data(), event.bytes.size()));
@@ -354,8 +357,10 @@ Result<Event> Worker::Next() {
       return event;
     case kAsk: {
       event.kind = EventKind::kMessage;
-      const std::size_t json_size =
-          event.bytes.size() < 4 ? 0 : static_cast<std::size_t>(ReadLittle(event.bytes.data(), 4));
+      if (event.bytes.size() < 4) {
+        return refuse("that is none");
+      }
+      const auto json_size = static_cast<std::size_t>(ReadLittle(event.bytes.data(), 4));
       FLEUVE_ASSIGN(event.message, Json::Parse(std::string_view(event.bytes).substr(4, json_size)));
       event.bytes.erase(0, 4 + json_size);
       return event;
@@ -384,9 +389,7 @@ Result<Event> Worker::Next() {
       return error;
     }
     default:
-      EndTask();
-      Kill();
-      return Error::Internal("a Python worker sent a frame that is none");
+      return refuse("that is none");
   }
 }
 

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 namespace fleuve::python {
@@ -55,6 +56,23 @@ class WorkerTest : public ::testing::Test {
   std::shared_ptr<WorkerPool> pool_;
   WorkerSetup setup_;
 };
+
+TEST_F(WorkerTest, FramesThatAreNoneEndTheTask) {
+  // A message without the size of its text, an unknown type, a length beyond every limit.
+  for (const char* frame : {"M\\000\\000\\000\\000\\002\\000\\000\\000\\000\\000\\000\\000xx",
+                            "?\\000\\000\\000\\000\\000\\000\\000\\000\\000\\000\\000\\000",
+                            "D\\000\\000\\000\\000\\377\\377\\377\\377\\377\\377\\377\\377"}) {
+    setup_.executable = folder_ + "/odd_python";
+    std::ofstream(setup_.executable) << "#!/bin/sh\nprintf '" << frame << "' >&3\nexec cat <&3 >/dev/null\n";
+    std::filesystem::permissions(setup_.executable, std::filesystem::perms::owner_all);
+    BorrowedWorker worker = Borrow();
+    ASSERT_TRUE(worker->Begin(Probe(""), nullptr).ok());
+    const auto event = worker->Next();
+    ASSERT_FALSE(event.ok());
+    EXPECT_THAT(event.error().message(), HasSubstr("sent a frame"));
+    EXPECT_FALSE(worker->is_free());
+  }
+}
 
 TEST_F(WorkerTest, InputIsAskedForAndComesBack) {
   BorrowedWorker worker = Borrow();
