@@ -30,10 +30,20 @@ def binary():
 
 def main():
     """The command `fleuve`."""
+    run()
+
+
+def pipelines():
+    """The command `fleuve-pipelines`."""
+    run("pipelines")
+
+
+def run(*words):
+    """Becomes the engine's program, with `words` before the command's own."""
     try:
         program = binary()
     except RuntimeError as error:
         sys.exit(f"fleuve: {error}")
     # The Python that the package is installed in is the user's, unless another one is named.
     os.environ.setdefault("FLEUVE_PYTHON", sys.executable)
-    os.execv(program, [program, *sys.argv[1:]])
+    os.execv(program, [program, *words, *sys.argv[1:]])

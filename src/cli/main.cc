@@ -1,12 +1,14 @@
 // The program `fleuve`: reads the command line and hands over.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
 #include <string>
 #include <thread>
 
 #include "base/failpoint.h"
 #include "base/log.h"
+#include "cli/pipelines_program.h"
 #include "cli/process.h"
 #include "cli/progress_bar.h"
 #include "cli/python_program.h"
@@ -159,10 +161,32 @@ int Table(const Flags& flags, const TableCommand& command) {
   return statement.ok() ? Sql(flags, *statement, "", "") : Fail(statement.error());
 }
 
-/// Cuts the words behind `run ... FILE` off: they belong to the program, options included. Returns how many words are
-/// ours.
+int Pipelines(const Flags& flags, const std::vector<std::string>& words, const std::string& remote) {
+  if (words == std::vector<std::string>{"spec-json"}) {
+    return PrintSpecJson();
+  }
+  BlockEndSignals();
+  const char* known = std::getenv("SPARK_REMOTE");
+  Target target;
+  // A project is made without a server.
+  if (!words.empty() && (words[0] == "run" || words[0] == "dry-run")) {
+    auto found = FindTarget(flags, remote.empty() && known != nullptr ? known : remote);
+    if (!found.ok()) {
+      return Fail(found.error());
+    }
+    target = *std::move(found);
+  }
+  const auto code = RunPipelinesProgram(words, target.url);
+  if (target.process) {
+    target.process->Stop(kStopGraceMs);
+  }
+  return code.ok() ? *code : Fail(code.error());
+}
+
+/// Cuts the words behind `run ... FILE` or `pipelines ... COMMAND` off: they belong to the program, options included.
+/// Returns how many words are ours.
 int OwnWords(int argc, char** argv) {
-  if (argc < 3 || std::string_view(argv[1]) != "run") {
+  if (argc < 3 || (std::string_view(argv[1]) != "run" && std::string_view(argv[1]) != "pipelines")) {
     return argc;
   }
   for (int i = 2; i < argc; ++i) {
@@ -219,6 +243,21 @@ int Main(int argc, char** argv) {
   add_common(run);
   run->callback([&] { code = RunProgram(flags, file, arguments, remote); });
 
+  std::string action;
+  CLI::App* pipelines = app.add_subcommand("pipelines", "make, check and run projects of declarative pipelines");
+  pipelines->add_option("command", action, "init, run or dry-run")->required();
+  pipelines->footer(
+      "Words after the command are those of PySpark's spark-pipelines: run [--spec FILE] [--full-refresh a,b]\n"
+      "[--full-refresh-all] [--refresh a,b], dry-run [--spec FILE], init --name NAME.");
+  pipelines->add_option("--remote", remote,
+                        "sc://host:port of a server (default: SPARK_REMOTE, else an embedded server)");
+  add_common(pipelines);
+  pipelines->callback([&] {
+    std::vector<std::string> words = {action};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    code = Pipelines(flags, words, remote);
+  });
+
   std::string text;
   std::string script;
   CLI::App* sql = app.add_subcommand("sql", "a SQL shell, or SQL from -e or -f");
@@ -269,4 +308,14 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace fleuve::cli
 
-int main(int argc, char** argv) { return fleuve::cli::Main(argc, argv); }
+int main(int argc, char** argv) {
+  // Under the name fleuve-pipelines the program is its command of that name.
+  std::vector<char*> words(argv, argv + argc);
+  std::string command = "pipelines";
+  if (argc > 0 && std::string_view(argv[0]).ends_with("fleuve-pipelines")) {
+    words.insert(words.begin() + 1, command.data());
+  }
+  const int count = static_cast<int>(words.size());
+  words.push_back(nullptr);
+  return fleuve::cli::Main(count, words.data());
+}

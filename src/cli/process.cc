@@ -19,6 +19,7 @@
 #include "delta/log.h"
 #include "engine/engine.h"
 #include "engine/parquet_files.h"
+#include "pipelines/service.h"
 #include "python/worker.h"
 #include "stream/manager.h"
 
@@ -126,6 +127,8 @@ Result<std::unique_ptr<Process>> Process::Start(const Settings& settings) {
   manager_options.budget = services->budget;
   manager_options.scratch = process->scratch_;
   services->queries = stream::Manager::Make(std::move(manager_options));
+
+  services->pipelines = pipelines::MakePipelines();
 
   process->services_ = services;
   process->sessions_ = std::make_shared<session::SessionManager>(services);

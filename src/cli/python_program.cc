@@ -43,15 +43,22 @@ Result<int> RunPythonProgram(const std::string& file, const std::vector<std::str
   if (::access(file.c_str(), R_OK) != 0) {
     return Error(ErrorKind::kNotFound, "PATH_NOT_FOUND", "cannot read " + file + ": " + std::strerror(errno));
   }
-  const std::string interpreter = python::UserPython();
-  std::vector<std::string> words = {interpreter, "-c", kBootstrap, file};
+  std::vector<std::string> words = {"-c", kBootstrap, file};
   words.insert(words.end(), arguments.begin(), arguments.end());
-  std::vector<char*> argv;
-  for (auto& word : words) {
+  return RunPython(words, url);
+}
+
+Result<int> RunPython(const std::vector<std::string>& words, const std::string& url) {
+  std::string interpreter = python::UserPython();
+  std::vector<std::string> all = words;
+  std::vector<char*> argv = {interpreter.data()};
+  for (auto& word : all) {
     argv.push_back(word.data());
   }
   argv.push_back(nullptr);
-  ::setenv("SPARK_REMOTE", url.c_str(), 1);
+  if (!url.empty()) {
+    ::setenv("SPARK_REMOTE", url.c_str(), 1);
+  }
   int exec_failed[2];
   if (::pipe2(exec_failed, O_CLOEXEC) != 0) {
     return Error(ErrorKind::kResourceExhausted, "", "cannot open a pipe");

@@ -16,4 +16,8 @@ namespace fleuve::cli {
 Result<int> RunPythonProgram(const std::string& file, const std::vector<std::string>& arguments,
                              const std::string& url);
 
+/// Runs a Python with `words` behind its name as `RunPythonProgram` runs a file; SPARK_REMOTE is `url` where that is
+/// not empty.
+Result<int> RunPython(const std::vector<std::string>& words, const std::string& url);
+
 }  // namespace fleuve::cli

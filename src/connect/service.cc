@@ -25,6 +25,22 @@ Error InvalidPlanInput(const std::string& what) {
   return Error(ErrorKind::kInvalidArgument, "INTERNAL_ERROR", what).With("message", what);
 }
 
+/// The definition of a pipeline that a request belongs to, where its client says so.
+Result<void> ReadPipelineContext(const sc::UserContext& user, session::Operation* operation) {
+  for (const google::protobuf::Any& extension : user.extensions()) {
+    if (!extension.Is<sc::PipelineAnalysisContext>()) {
+      continue;
+    }
+    sc::PipelineAnalysisContext context;
+    if (!extension.UnpackTo(&context)) {
+      return InvalidPlanInput("The pipeline context of the request is malformed.");
+    }
+    operation->pipeline_graph = context.dataflow_graph_id();
+    operation->pipeline_flow = context.flow_name();
+  }
+  return {};
+}
+
 bool IsUuid(const std::string& text) {
   if (text.size() != 36) {
     return false;
@@ -455,6 +471,11 @@ grpc::Status Service::ExecuteParsed(sc::ExecutePlanRequest* request, std::size_t
   }
   execution->operation()->sink = execution;
   execution->operation()->run = session::RunOfClient(request->client_type());
+  if (auto done = ReadPipelineContext(request->user_context(), execution->operation().get()); !done.ok()) {
+    executions_.Remove(session->key(), operation_id, false);
+    execution->operation()->sink = nullptr;
+    return Fail(session, done.error());
+  }
   if (auto done = session->AddOperation(execution->operation()); !done.ok()) {
     executions_.Remove(session->key(), operation_id, false);
     execution->operation()->sink = nullptr;

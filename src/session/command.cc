@@ -4,6 +4,7 @@
 #include "fleuve/plan.pb.h"
 #include "plan/analyzer.h"
 #include "session/executor_internal.h"
+#include "session/pipelines.h"
 
 namespace fleuve::session {
 
@@ -27,6 +28,22 @@ SqlInput FindSql(const sc::Relation& relation) {
     return {&relation.with_relations().root().sql(), &relation.with_relations().references()};
   }
   return {};
+}
+
+/// The commands that a definition of a pipeline may give: they tell about what is there.
+bool OnlyLooks(const pb::Command& command) {
+  switch (command.kind_case()) {
+    case pb::Command::kDescribeTable:
+    case pb::Command::kDescribeQuery:
+    case pb::Command::kDescribeDatabase:
+    case pb::Command::kDescribeFunction:
+    case pb::Command::kDescribeDetail:
+    case pb::Command::kDescribeHistory:
+    case pb::Command::kShow:
+      return true;
+    default:
+      return false;
+  }
 }
 
 }  // namespace
@@ -86,7 +103,11 @@ Result<Completion> Executor::RunCommand(const sc::Command& command) {
     case sc::Command::kExecuteExternalCommand:
       return UnsupportedCommand("execute_external_command");
     case sc::Command::kPipelineCommand:
-      return UnsupportedCommand("pipeline_command");
+      if (state_.services().pipelines == nullptr) {
+        return UnsupportedCommand("pipeline_command");
+      }
+      FLEUVE_TRY(state_.services().pipelines->Run(state_.session(), command.pipeline_command(), operation_));
+      return Completion::kNow;
     case sc::Command::kExtension: {
       FLEUVE_ASSIGN(const bool known, DeltaCommand(command.extension()));
       if (known) {
@@ -128,6 +149,11 @@ Result<void> Executor::RunSqlCommand(const sc::SqlCommand& command) {
   if (statement.command == nullptr) {
     *relation = *input;
     return operation_->sink->PutMessage(std::move(message));
+  }
+  if (!operation_->pipeline_graph.empty() && !OnlyLooks(*statement.command)) {
+    return Error(ErrorKind::kUnsupported, "UNSUPPORTED_PIPELINE_SPARK_SQL_COMMAND",
+                 "'" + statement.text + "' is not supported in spark.sql(\"...\") API in Spark Declarative Pipeline.")
+        .With("command", statement.text);
   }
   if (found.references != nullptr) {
     for (const sc::Relation& reference : *found.references) {

@@ -128,10 +128,7 @@ Result<void> Executor::MakeTable(const TableTarget& target, const NewTable& tabl
   return state_.services().catalog->CreateTable(std::move(row), target.row.has_value());
 }
 
-namespace {
-
-/// A declared column with the metadata that Spark keeps of it.
-Result<StructField> FieldOf(const pb::ColumnDefinition& column) {
+Result<StructField> DeclaredColumn(const pb::ColumnDefinition& column) {
   StructField field;
   field.name = column.name().empty() ? "" : column.name(column.name_size() - 1);
   FLEUVE_ASSIGN(field.type, sql::ParseDataType(column.type()));
@@ -156,8 +153,6 @@ Result<StructField> FieldOf(const pb::ColumnDefinition& column) {
   }
   return field;
 }
-
-}  // namespace
 
 Result<RowsResult> Executor::CreateTable(const pb::CreateTable& create, SessionResolver& resolver) {
   if (create.temporary()) {
@@ -238,11 +233,11 @@ Result<RowsResult> Executor::CreateTable(const pb::CreateTable& create, SessionR
   } else {
     std::vector<StructField> fields;
     for (const pb::ColumnDefinition& column : create.columns()) {
-      FLEUVE_ASSIGN(StructField field, FieldOf(column));
+      FLEUVE_ASSIGN(StructField field, DeclaredColumn(column));
       fields.push_back(std::move(field));
     }
     for (const pb::ColumnDefinition& column : create.partition_columns()) {
-      FLEUVE_ASSIGN(StructField field, FieldOf(column));
+      FLEUVE_ASSIGN(StructField field, DeclaredColumn(column));
       table.partition_by.push_back(field.name);
       fields.push_back(std::move(field));
     }

@@ -12,6 +12,7 @@
 #include "columnar/record_batch.h"
 #include "session/resolver_internal.h"
 #include "session/session_state_internal.h"
+#include "session/workbench.h"
 #include "spark/connect/base.pb.h"
 #include "tables/context.h"
 #include "tables/write.h"
@@ -57,6 +58,25 @@ struct NewTable {
   std::string operation = "CREATE TABLE";
 };
 
+/// A stream to be started.
+struct StreamStart {
+  plan::PlanPtr plan;
+  stream::TriggerSpec trigger;
+  std::string output_mode;
+  /// As written; empty: the table's, or the session's default.
+  std::string format;
+  std::string path;
+  plan::Options options;
+  std::vector<std::string> partition_by;
+  std::vector<std::string> cluster_by;
+  std::string query_name;
+  /// toTable(); empty: none.
+  std::vector<std::string> table;
+  std::shared_ptr<connectors::SinkProvider> sink_provider;
+  /// How progress names `sink_provider`.
+  std::string sink_name;
+};
+
 /// Threads: the one of the operation, on a big stack.
 class Executor {
  public:
@@ -79,6 +99,19 @@ class Executor {
 
   /// kCancelled once the operation shall end.
   Result<void> CheckCancelled() const { return token_ == nullptr ? Result<void>() : token_->Check(); }
+
+  // streaming.cc
+  Result<stream::QueryPtr> LaunchStream(SessionResolver& resolver, StreamStart start);
+
+  // create.cc: the table's first commit or files, then its row in the catalog.
+  Result<void> MakeTable(const TableTarget& target, const NewTable& table);
+  // write.cc
+  Result<tables::TableContext> TablesContext();
+  /// Rows into a table of files; columns by name. An overwrite may change its columns.
+  Result<Filled> FillFiles(const TableTarget& target, const plan::PlanPtr& input, bool overwrite);
+  // alter.cc
+  Result<RowsResult> CreateViewStatement(const pb::CreateView& create, const std::string& text,
+                                         SessionResolver& resolver);
 
   // statement.cc: one SQL statement that is no query.
   Result<RowsResult> RunStatement(const pb::Command& command, SessionResolver& resolver);
@@ -117,9 +150,6 @@ class Executor {
   Result<void> InsertRows(const std::vector<std::string>& parts, SessionResolver& resolver, const plan::PlanPtr& input,
                           const std::function<void(tables::WriteSpec*)>& fill);
 
-  // create.cc: the table's first commit or files, then its row in the catalog.
-  Result<void> MakeTable(const TableTarget& target, const NewTable& table);
-
   // delta_api.cc: DeltaTable's commands; false: not one of them.
   Result<bool> DeltaCommand(const google::protobuf::Any& extension);
 
@@ -137,8 +167,6 @@ class Executor {
 
   // create.cc, alter.cc, show.cc, describe.cc, dml.cc, maintenance.cc, variables.cc
   Result<RowsResult> CreateTable(const pb::CreateTable& create, SessionResolver& resolver);
-  Result<RowsResult> CreateViewStatement(const pb::CreateView& create, const std::string& text,
-                                         SessionResolver& resolver);
   Result<RowsResult> AlterTable(const pb::AlterTable& alter, SessionResolver& resolver);
   Result<RowsResult> DropTable(const std::vector<std::string>& parts, bool if_exists, bool view,
                                SessionResolver& resolver);
@@ -171,7 +199,6 @@ class Executor {
   /// The Delta table that a statement changes; refuses other providers by name. \param what  for the refusal.
   Result<tables::TableRef> DeltaTarget(const std::vector<std::string>& parts, SessionResolver& resolver,
                                        const std::string& what);
-  Result<tables::TableContext> TablesContext();
   /// The kTable leaf over a table as it is now.
   Result<plan::PlanPtr> TableLeaf(const std::vector<std::string>& parts, const std::optional<std::string>& alias,
                                   SessionResolver& resolver);

@@ -44,6 +44,9 @@ struct Operation {
   std::vector<std::string> tags;
   /// The run of a streaming query whose user code asked for it (`Session::BeginRun`); empty otherwise.
   std::string run;
+  /// The dataflow graph, and the flow in it, whose definition asks for this; empty otherwise.
+  std::string pipeline_graph;
+  std::string pipeline_flow;
   CancellationTokenPtr token = std::make_shared<CancellationToken>();
   std::shared_ptr<ResultSink> sink;
   /// Running it once more changes nothing but the time it takes: a query, a wait. Set once that is sure, and no more

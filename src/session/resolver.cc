@@ -9,6 +9,7 @@
 #include "operators/state_table.h"
 #include "plan/analyzer.h"
 #include "session/resolver_internal.h"
+#include "session/workbench.h"
 #include "spark/connect/relations.pb.h"
 #include "tables/change_feed.h"
 
@@ -297,7 +298,7 @@ Result<ResolvedTable> SessionResolver::OpenStream(const std::string& format, con
   connectors::StreamRequest request;
   request.format = AsciiLower(format);
   request.schema = schema;
-  request.options = options;
+  request.options = names_ == nullptr ? options : names_->SourceOptions(request.format, options);
   request.paths = std::move(paths);
   request.table_name = table_name;
   connectors::SourceProvider* provider = state_.services().connectors->source(request.format);
@@ -416,6 +417,9 @@ Result<ResolvedTable> SessionResolver::ResolveTableFunction(const std::string& f
                  "The `" + function + "` requires " + std::to_string(wanted) +
                      " positional parameters but the actual number is " + std::to_string(positional.size()) + ".");
   }
+  if (names_ != nullptr && function != "cloud_files_state" && is_streaming) {
+    named = names_->SourceOptions(function, std::move(named));
+  }
   ResolvedTable resolved;
   if (function == "cloud_files_state") {
     FLEUVE_ASSIGN(resolved.table, connectors::autoloader::CloudFilesState(positional[0]));
@@ -432,6 +436,20 @@ Result<ResolvedTable> SessionResolver::ResolveTableFunction(const std::string& f
 
 Result<ResolvedTable> SessionResolver::ResolveTable(const std::vector<std::string>& parts, const Options& options,
                                                     bool is_streaming) {
+  if (names_ != nullptr) {
+    FLEUVE_ASSIGN(auto answer, names_->Resolve(parts, options, is_streaming));
+    if (answer && answer->table) {
+      return *std::move(answer->table);
+    }
+    if (answer) {
+      return ResolveOwnTable(answer->renamed, options, is_streaming);
+    }
+  }
+  return ResolveOwnTable(parts, options, is_streaming);
+}
+
+Result<ResolvedTable> SessionResolver::ResolveOwnTable(const std::vector<std::string>& parts, const Options& options,
+                                                       bool is_streaming) {
   if (const TemporaryViewPtr view = FindTemporaryView(parts); view != nullptr) {
     ResolvedTable resolved;
     used_views_->insert(AsciiLower(Join(parts, ".")));

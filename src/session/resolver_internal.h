@@ -56,6 +56,8 @@ struct TableTarget {
   bool is_path = false;
 };
 
+class NameScope;
+
 /// Threads: one analysis.
 class SessionResolver final : public plan::Resolver {
  public:
@@ -99,6 +101,8 @@ class SessionResolver final : public plan::Resolver {
   const std::string& database() const { return database_; }
   /// Ends queries that the analysis itself runs.
   void set_token(CancellationTokenPtr token) { token_ = std::move(token); }
+  /// Names that go before the session's own; null: none. Not inside views of the catalog.
+  void set_names(NameScope* names) { names_ = names; }
   bool HasLocalViews() const { return !local_views_.empty(); }
   const std::set<std::string>& used_views() const { return *used_views_; }
   /// True once a relation was met that changes something when it is analyzed.
@@ -107,6 +111,8 @@ class SessionResolver final : public plan::Resolver {
  private:
   Result<plan::ResolvedTable> OpenDelta(const storage::Location& location, const std::string& display,
                                         const plan::Options& options, std::vector<std::string> qualified_name);
+  Result<plan::ResolvedTable> ResolveOwnTable(const std::vector<std::string>& parts, const plan::Options& options,
+                                              bool is_streaming);
   Result<plan::PlanPtr> ExpandView(const std::string& name, const std::string& text, const std::string& database,
                                    const types::Schema& schema);
   Result<plan::ResolvedTable> OpenStream(const std::string& format, const std::optional<types::Schema>& schema,
@@ -122,6 +128,7 @@ class SessionResolver final : public plan::Resolver {
   int view_depth_ = 0;
   bool has_effects_ = false;
   CancellationTokenPtr token_;
+  NameScope* names_ = nullptr;
 };
 
 /// The plan with every Delta table as it is now: what a view that was analyzed earlier reads today.

@@ -55,6 +55,8 @@ struct GlobalViews {
   std::map<std::string, TemporaryViewPtr> views;
 };
 
+class Pipelines;
+
 struct Services {
   std::shared_ptr<catalog::Catalog> catalog;
   std::shared_ptr<stream::Manager> queries;
@@ -65,6 +67,8 @@ struct Services {
   std::shared_ptr<python::WorkerPool> workers;
   /// `sc://127.0.0.1:15002/;token=...`: where such a process reaches this server; empty text: nowhere.
   std::function<std::string()> own_url;
+  /// Declarative pipelines; null: there are none (their messages are refused).
+  std::shared_ptr<Pipelines> pipelines;
   /// A new instance for the batch queries of one session; called when it first runs something.
   std::function<Result<std::shared_ptr<engine::Engine>>()> make_engine;
   Clock* clock = Clock::System();

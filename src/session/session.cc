@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "python/worker.h"
 #include "session/executor_internal.h"
+#include "session/pipelines.h"
 #include "session/session_state_internal.h"
 #include "stream/manager.h"
 
@@ -189,6 +190,9 @@ void Session::Close() {
   InterruptAll();
   if (services_->queries != nullptr) {
     services_->queries->StopSession(key_.ToString());
+  }
+  if (services_->pipelines != nullptr) {
+    services_->pipelines->Forget(server_side_id_);
   }
   if (services_->workers != nullptr) {
     services_->workers->Forget(key_.ToString());

@@ -2,6 +2,7 @@
 #include "fleuve/plan.pb.h"
 #include "plan/analyzer.h"
 #include "session/executor_internal.h"
+#include "session/pipelines.h"
 #include "session/plan_text_internal.h"
 #include "session/script_internal.h"
 #include "session/statement_internal.h"
@@ -278,8 +279,14 @@ Result<RowsResult> Executor::RunStatement(const pb::Command& command, SessionRes
     case pb::Command::kCall:
       return Error::Unsupported("CALL");
     case pb::Command::kCreatePipelineDataset:
+    case pb::Command::kRefreshDataset:
+      if (state_.services().pipelines == nullptr) {
+        return Error::Unsupported("streaming tables and materialized views in a process without pipelines");
+      }
+      FLEUVE_TRY(state_.services().pipelines->RunStatement(state_.session(), command, operation_));
+      return Nothing();
     case pb::Command::kCreateFlow:
-      return Error::Unsupported("statements of pipeline definitions");
+      return Error::Unsupported("CREATE FLOW outside a pipeline");
     case pb::Command::kAddResource:
       return Error::Unsupported("ADD " + command.add_resource().what());
     case pb::Command::KIND_NOT_SET:

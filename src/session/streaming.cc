@@ -82,23 +82,19 @@ void FillId(const stream::Query& query, sc::StreamingQueryInstanceId* id) {
 
 }  // namespace
 
-Result<void> Executor::StartStream(const sc::WriteStreamOperationStart& start) {
-  SessionResolver resolver(state_);
+Result<stream::QueryPtr> Executor::LaunchStream(SessionResolver& resolver, StreamStart start) {
   stream::QueryRequest request;
-  FLEUVE_ASSIGN(request.plan, AnalyzeWith(resolver, start.input()));
-  if (!request.plan->is_streaming) {
-    return NotAStream();
-  }
-  FLEUVE_ASSIGN(request.trigger, TriggerOf(start));
-  FLEUVE_ASSIGN(request.sink_provider, ForeachProviderOf(start, state_, token_));
+  request.plan = std::move(start.plan);
+  request.trigger = start.trigger;
+  request.sink_provider = std::move(start.sink_provider);
   connectors::SinkSpec& sink = request.sink;
-  FLEUVE_ASSIGN(sink.output_mode, stream::ParseOutputMode(start.output_mode()));
+  FLEUVE_ASSIGN(sink.output_mode, stream::ParseOutputMode(start.output_mode));
   sink.format =
-      AsciiLower(start.format().empty() ? state_.config().GetOr("spark.sql.sources.default", "delta") : start.format());
-  sink.options = OptionsOf(start.options());
-  sink.partition_by.assign(start.partitioning_column_names().begin(), start.partitioning_column_names().end());
-  sink.cluster_by.assign(start.clustering_column_names().begin(), start.clustering_column_names().end());
-  sink.path = start.path();
+      AsciiLower(start.format.empty() ? state_.config().GetOr("spark.sql.sources.default", "delta") : start.format);
+  sink.options = std::move(start.options);
+  sink.partition_by = std::move(start.partition_by);
+  sink.cluster_by = std::move(start.cluster_by);
+  sink.path = std::move(start.path);
   if (!sink.path.empty() && plan::FindOption(sink.options, "path") != nullptr &&
       state_.config().GetOr("spark.sql.legacy.pathOptionBehavior.enabled", "false") != "true") {
     return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1188",
@@ -113,8 +109,8 @@ Result<void> Executor::StartStream(const sc::WriteStreamOperationStart& start) {
       sink.path = *path;
     }
   }
-  if (!start.query_name().empty()) {
-    request.name = start.query_name();
+  if (!start.query_name.empty()) {
+    request.name = std::move(start.query_name);
   }
   request.config = state_.FrozenSettings();
   request.state_memory_limit_bytes = state_.config().GetInt("fleuve.state.memoryLimit", 0);
@@ -147,8 +143,8 @@ Result<void> Executor::StartStream(const sc::WriteStreamOperationStart& start) {
   request.explain = [](const plan::PlanPtr& plan, bool extended) {
     return ExplainText(plan, plan, extended ? "extended" : "simple");
   };
-  if (start.has_table_name()) {
-    FLEUVE_ASSIGN(const std::vector<std::string> parts, sql::ParseMultipartName(start.table_name()));
+  if (!start.table.empty()) {
+    const std::vector<std::string>& parts = start.table;
     if (resolver.FindTemporaryView(parts) != nullptr) {
       return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1190",
                    "Temporary view " + Join(parts, ".") + " doesn't support streaming write.")
@@ -171,7 +167,7 @@ Result<void> Executor::StartStream(const sc::WriteStreamOperationStart& start) {
       table.cluster_by = sink.cluster_by;
       FLEUVE_TRY(MakeTable(target, table));
       FLEUVE_ASSIGN(target, resolver.Target(parts, true));
-    } else if (target.provider != sink.format && !start.format().empty()) {
+    } else if (target.provider != sink.format && !start.format.empty()) {
       return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1192",
                    "The input source(" + sink.format + ") is different from the table " + Join(parts, ".") +
                        "'s data source provider(" + target.provider + ").")
@@ -186,11 +182,34 @@ Result<void> Executor::StartStream(const sc::WriteStreamOperationStart& start) {
     }
   }
   if (request.sink_provider) {
-    sink.format = start.has_foreach_batch() ? "foreachbatch" : "foreach";
+    sink.format = start.sink_name;
   } else if (state_.services().connectors->sink(sink.format) == nullptr) {
     return UnknownProvider(sink.format, "streaming writes");
   }
-  FLEUVE_ASSIGN(const stream::QueryPtr query, state_.services().queries->Start(std::move(request)));
+  return state_.services().queries->Start(std::move(request));
+}
+
+Result<void> Executor::StartStream(const sc::WriteStreamOperationStart& proto) {
+  SessionResolver resolver(state_);
+  StreamStart start;
+  FLEUVE_ASSIGN(start.plan, AnalyzeWith(resolver, proto.input()));
+  if (!start.plan->is_streaming) {
+    return NotAStream();
+  }
+  FLEUVE_ASSIGN(start.trigger, TriggerOf(proto));
+  FLEUVE_ASSIGN(start.sink_provider, ForeachProviderOf(proto, state_, token_));
+  start.sink_name = proto.has_foreach_batch() ? "foreachbatch" : "foreach";
+  start.output_mode = proto.output_mode();
+  start.format = proto.format();
+  start.path = proto.path();
+  start.options = OptionsOf(proto.options());
+  start.partition_by.assign(proto.partitioning_column_names().begin(), proto.partitioning_column_names().end());
+  start.cluster_by.assign(proto.clustering_column_names().begin(), proto.clustering_column_names().end());
+  start.query_name = proto.query_name();
+  if (proto.has_table_name()) {
+    FLEUVE_ASSIGN(start.table, sql::ParseMultipartName(proto.table_name()));
+  }
+  FLEUVE_ASSIGN(const stream::QueryPtr query, LaunchStream(resolver, std::move(start)));
   sc::ExecutePlanResponse message;
   auto* result = message.mutable_write_stream_operation_start_result();
   FillId(*query, result->mutable_query_id());

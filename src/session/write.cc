@@ -97,6 +97,29 @@ Result<void> Executor::WriteFiles(const std::string& format, const std::string& 
   return {};
 }
 
+Result<Filled> Executor::FillFiles(const TableTarget& target, const plan::PlanPtr& input, bool overwrite) {
+  catalog::Table row = *target.row;
+  types::Schema schema;
+  if (!row.schema_json.empty()) {
+    FLEUVE_ASSIGN(const Json json, Json::Parse(row.schema_json));
+    FLEUVE_ASSIGN(schema, types::DataType::FromJson(json));
+  }
+  plan::PlanPtr fitted = input;
+  const types::Schema given = plan::SchemaOf(*input).AsNullable();
+  const bool reshaped = overwrite && !given.EqualsIgnoringNullability(schema);
+  if (!reshaped) {
+    FLEUVE_ASSIGN(fitted, FitColumns(input, schema, true, state_.AnalysisSettings(), target.display));
+  }
+  FLEUVE_TRY(WriteFiles(target.provider, target.location.path, fitted,
+                        overwrite ? SaveMode::kOverwrite : SaveMode::kAppend, row.partition_columns,
+                        {row.options.begin(), row.options.end()}));
+  if (reshaped) {
+    row.schema_json = given.ToJson().Dump();
+    FLEUVE_TRY(state_.services().catalog->AlterTable(row));
+  }
+  return Filled{};
+}
+
 Result<void> Executor::Write(const sc::WriteOperation& write) {
   FLEUVE_ASSIGN(const plan::PlanPtr input, AnalyzeRelation(write.input()));
   if (input->is_streaming) {

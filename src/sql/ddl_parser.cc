@@ -15,10 +15,11 @@ Result<pb::Command*> Parser::ParseCreate() {
     }
   }
   if (AcceptWords({"OR", "REFRESH"})) {
-    return ParseCreateDataset(true);
+    return ParseCreateDataset(true, false);
   }
-  if (IsWord("STREAMING") || IsWord("MATERIALIZED") || IsWord("LIVE") || IsWord("PRIVATE")) {
-    return ParseCreateDataset(false);
+  if (!replace_only && (IsWord("MATERIALIZED") || (IsWord("STREAMING") && !or_replace) || IsWord("LIVE") ||
+                        (IsAnyWord({"TEMPORARY", "PRIVATE"}) && IsAnyWord({"LIVE", "STREAMING", "MATERIALIZED"}, 1)))) {
+    return ParseCreateDataset(false, or_replace);
   }
   if (IsWord("FLOW")) {
     return ParseCreateFlow();
@@ -64,17 +65,6 @@ Result<pb::Command*> Parser::ParseCreate() {
   }
   return SyntaxError();
 }
-
-Result<pb::Command*> Parser::ParseCreateDataset(bool or_refresh) {
-  std::string what = or_refresh ? "CREATE OR REFRESH" : "CREATE";
-  while (IsAnyWord({"PRIVATE", "LIVE", "STREAMING", "MATERIALIZED", "TABLE", "VIEW"})) {
-    what += " " + Current().upper;
-    Advance();
-  }
-  return Refused(what + " outside a pipeline");
-}
-
-Result<pb::Command*> Parser::ParseCreateFlow() { return Refused("CREATE FLOW outside a pipeline"); }
 
 // --------------------------------------------------------------------------------------------------------- tables
 

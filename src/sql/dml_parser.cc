@@ -297,8 +297,8 @@ Result<pb::Command*> Parser::ParseRefresh() {
     FLEUVE_TRY(ParseName(refresh->mutable_function()));
     return command;
   }
-  if (IsAnyWord({"MATERIALIZED", "STREAMING"})) {
-    return Refused("REFRESH " + Current().upper);
+  if ((IsWord("MATERIALIZED") && IsWord("VIEW", 1)) || (IsWord("STREAMING") && IsWord("TABLE", 1))) {
+    return ParseRefreshDataset();
   }
   if (Current().kind == TokenKind::kString) {
     FLEUVE_ASSIGN(std::string path, ParseString());

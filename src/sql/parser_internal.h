@@ -245,7 +245,15 @@ class Parser {
   Result<pb::Command*> ParseCreateView(bool or_replace, bool temporary, bool global);
   Result<pb::Command*> ParseCreateDatabase();
   Result<pb::Command*> ParseCreateFunction(bool or_replace, bool temporary);
-  Result<pb::Command*> ParseCreateDataset(bool or_refresh);
+  Result<pb::Command*> ParseCreateDataset(bool or_refresh, bool or_replace);
+  Result<void> ParseDatasetElements(pb::CreatePipelineDataset* dataset);
+  Result<void> ParseDatasetSource(pb::CreatePipelineDataset* dataset);
+  bool IsExpectationAhead() const;
+  Result<void> ParseExpectation(pb::Expectation* expectation);
+  Result<void> ParseAutoCdc(pb::AutoCdc* cdc);
+  Result<void> ParseAutoCdcColumns(pb::AutoCdc::Columns* columns);
+  Result<pb::Command*> ParseApplyChanges();
+  Result<pb::Command*> ParseRefreshDataset();
   Result<pb::Command*> ParseCreateFlow();
   Result<pb::Command*> ParseDrop();
   Result<pb::Command*> ParseAlter();

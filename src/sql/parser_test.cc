@@ -98,12 +98,64 @@ TEST(Grammar, EveryCommandMessageHasARule) {
   for (const Rule& rule : kRules) {
     covered.insert(rule.message);
   }
-  // Kept for pipeline definitions, resources and procedures: the parser refuses their statements by name.
-  covered.insert({std::string("call"), "create_pipeline_dataset", "create_flow", "add_resource"});
+  // Kept for resources and procedures: the parser refuses their statements by name.
+  covered.insert({std::string("call"), "add_resource"});
   const auto* kind = pb::Command::descriptor()->FindOneofByName("kind");
   for (int i = 0; i < kind->field_count(); ++i) {
     EXPECT_TRUE(covered.contains(kind->field(i)->name())) << kind->field(i)->name();
   }
+}
+
+TEST(Pipelines, ExpectationsStandAmongColumns) {
+  const auto statement = ParseStatement(
+      "CREATE OR REFRESH STREAMING TABLE t (a INT, CONSTRAINT p EXPECT (a > 0) ON VIOLATION DROP ROW, "
+      "CONSTRAINT q EXPECT (a < 9) ON VIOLATION FAIL UPDATE, CONSTRAINT r EXPECT (a <> 5)) AS SELECT a FROM STREAM(s)");
+  ASSERT_TRUE(statement.ok()) << statement.error().ToString();
+  const auto& dataset = statement->command->create_pipeline_dataset();
+  EXPECT_TRUE(dataset.streaming());
+  EXPECT_TRUE(dataset.or_refresh());
+  ASSERT_EQ(dataset.expectations_size(), 3);
+  EXPECT_EQ(dataset.expectations(0).name(), "p");
+  EXPECT_EQ(dataset.expectations(0).sql(), "a > 0");
+  EXPECT_EQ(dataset.expectations(0).action(), pb::Expectation::DROP_ROW);
+  EXPECT_EQ(dataset.expectations(1).action(), pb::Expectation::FAIL_UPDATE);
+  EXPECT_EQ(dataset.expectations(2).action(), pb::Expectation::WARN);
+  EXPECT_EQ(dataset.table().columns_size(), 1);
+  EXPECT_EQ(dataset.table().query_sql(), "SELECT a FROM STREAM(s)");
+}
+
+TEST(Pipelines, AutoCdcClausesComeInAnyOrder) {
+  for (const char* clauses :
+       {"KEYS (id, k) APPLY AS DELETE WHEN op = 'D' SEQUENCE BY STRUCT(ts, n) COLUMNS * EXCEPT (op, ts) STORED AS SCD "
+        "TYPE 2 TRACK HISTORY ON * EXCEPT (city)",
+        "STORED AS SCD TYPE 2 TRACK HISTORY ON * EXCEPT (city) COLUMNS * EXCEPT (op, ts) SEQUENCE BY STRUCT(ts, n) "
+        "APPLY AS DELETE WHEN op = 'D' KEYS (id, k)"}) {
+    const auto statement = ParseStatement(std::string("CREATE FLOW f AS AUTO CDC INTO t FROM STREAM(s) ") + clauses);
+    ASSERT_TRUE(statement.ok()) << statement.error().ToString();
+    const auto& cdc = statement->command->create_flow().auto_cdc();
+    EXPECT_EQ(cdc.target().parts(0), "t");
+    EXPECT_TRUE(cdc.source().read().is_streaming());
+    EXPECT_EQ(cdc.keys_size(), 2);
+    EXPECT_EQ(cdc.delete_sql(), "op = 'D'");
+    EXPECT_EQ(cdc.sequence_sql(), "STRUCT(ts, n)");
+    EXPECT_TRUE(cdc.columns().except());
+    EXPECT_EQ(cdc.columns().names_size(), 2);
+    EXPECT_EQ(cdc.scd_type(), 2);
+    EXPECT_EQ(cdc.track_history().names(0), "city");
+  }
+  EXPECT_EQ(ConditionOf("CREATE FLOW f AS AUTO CDC INTO t FROM s KEYS (id) SEQUENCE BY n STORED AS SCD TYPE 3"),
+            "PARSE_SYNTAX_ERROR");
+}
+
+TEST(Pipelines, AFlowMaySayOnce) {
+  const auto once = ParseStatement("CREATE FLOW f AS INSERT INTO ONCE t BY NAME SELECT 1 AS a");
+  ASSERT_TRUE(once.ok()) << once.error().ToString();
+  EXPECT_TRUE(once->command->create_flow().once());
+  EXPECT_EQ(once->command->create_flow().insert().table().parts(0), "t");
+  const auto table = ParseStatement("CREATE FLOW f AS INSERT INTO once SELECT 1 AS a");
+  ASSERT_TRUE(table.ok()) << table.error().ToString();
+  EXPECT_FALSE(table->command->create_flow().once());
+  EXPECT_EQ(table->command->create_flow().insert().table().parts(0), "once");
 }
 
 TEST(Relations, WatermarkClause) {

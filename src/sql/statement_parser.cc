@@ -101,6 +101,7 @@ Result<pb::Command*> Parser::ParseCommand() {
       {"DECLARE", &Parser::ParseDeclare},
       {"EXECUTE", &Parser::ParseExecuteImmediate},
       {"BEGIN", &Parser::ParseScript},
+      {"APPLY", &Parser::ParseApplyChanges},
   };
   for (const auto& rule : kRules) {
     if (IsWord(rule.word)) {

@@ -131,6 +131,8 @@ Result<void> SetComment(const TableContext& context, const TableRef& table, cons
   });
 }
 
+std::vector<std::string> ClusteringOf(const delta::Snapshot& snapshot) { return ClusteringColumns(snapshot); }
+
 Result<void> SetClustering(const TableContext& context, const TableRef& table,
                            const std::vector<std::string>& columns) {
   return Alter(context, table, "CLUSTER BY", [&](Alteration& a) -> Result<void> {

@@ -61,6 +61,8 @@ Result<void> DropConstraint(const TableContext& context, const TableRef& table, 
 /// COMMENT ON TABLE, ALTER TABLE SET TBLPROPERTIES ('comment' = ...).
 Result<void> SetComment(const TableContext& context, const TableRef& table, const std::optional<std::string>& comment);
 
+/// Logical names of the clustering columns of a table; empty where it has none.
+std::vector<std::string> ClusteringOf(const delta::Snapshot& snapshot);
 /// ALTER TABLE CLUSTER BY (none: empty).
 Result<void> SetClustering(const TableContext& context, const TableRef& table, const std::vector<std::string>& columns);
 

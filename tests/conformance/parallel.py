@@ -68,6 +68,8 @@ def main():
     parser.add_argument("--quiet", action="store_true")
     options = parser.parse_args()
     logging.disable(logging.CRITICAL)
+    os.environ.setdefault("PIPELINES_CLI", os.path.abspath(options.server) + " pipelines")
+    os.environ.setdefault("FLEUVE_PYTHON", sys.executable)
     import pyspark.sql.connect.session  # noqa: F401  (once, before the cases' processes are forked)
 
     cases = run.find_cases([os.path.join(HERE, "cases")], options.names)

@@ -143,7 +143,8 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         lines += [f"Requires-Dist: {one}" for one in requires]
         (info / "METADATA").write_text("\n".join(lines) + "\n\n" + (ROOT / "README.md").read_text())
         (info / "WHEEL").write_text(f"Wheel-Version: 1.0\nGenerator: fleuve_wheel\nRoot-Is-Purelib: false\nTag: {tag}\n")
-        (info / "entry_points.txt").write_text("[console_scripts]\nfleuve = fleuve.program:main\n")
+        (info / "entry_points.txt").write_text("[console_scripts]\nfleuve = fleuve.program:main\n"
+            "fleuve-pipelines = fleuve.program:pipelines\n")
         shutil.copy2(ROOT / "LICENSE", info / "LICENSE")
         name = f"fleuve-{version}-{tag}.whl"
         record = []
