@@ -75,7 +75,11 @@ class BatchOfOperator final : public OperatorBatch {
       : run_(run), op_(op), store_(store), rows_(rows) {}
 
   Result<std::unique_ptr<columnar::BatchReader>> Read(std::size_t input) override {
-    FLEUVE_ASSIGN(PlanPtr bound, run_.bind(op_.inputs()[input]));
+    return ReadPlan(op_.inputs()[input]);
+  }
+
+  Result<std::unique_ptr<columnar::BatchReader>> ReadPlan(const PlanPtr& plan) override {
+    FLEUVE_ASSIGN(PlanPtr bound, run_.bind(plan));
     FLEUVE_ASSIGN(const PlanPtr prepared, plan::Prepare(WithRows(bound, rows_), run_.config));
     if (run_.on_prepared) {
       run_.on_prepared(prepared);
@@ -83,6 +87,18 @@ class BatchOfOperator final : public OperatorBatch {
     engine::ExecuteOptions options = Options();
     options.observer = run_.observer;
     return run_.engine->Execute(prepared, options);
+  }
+
+  std::int64_t Observed(const std::string& name) const override {
+    std::int64_t value = 0;
+    if (run_.observer != nullptr) {
+      for (const engine::ObservedMetrics& metrics : run_.observer->metrics()) {
+        if (metrics.name == name && metrics.row.size() == 1 && !metrics.row[0].is_null()) {
+          value = metrics.row[0].integer();
+        }
+      }
+    }
+    return value;
   }
 
   Result<std::vector<columnar::RecordBatch>> Query(const PlanPtr& plan) override {
@@ -100,7 +116,6 @@ class BatchOfOperator final : public OperatorBatch {
   engine::ExecuteOptions Options() const {
     engine::ExecuteOptions options;
     options.token = run_.token;
-    options.session_zone = run_.config.session_zone;
     return options;
   }
 

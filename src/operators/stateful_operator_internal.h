@@ -52,6 +52,10 @@ class OperatorBatch {
 
   /// Runs input i (`StatefulOperator::inputs`), once: its visible columns in the order of the plan's output.
   virtual Result<std::unique_ptr<columnar::BatchReader>> Read(std::size_t input) = 0;
+  /// As `Read`, of a plan that stands in the place of an input for this batch.
+  virtual Result<std::unique_ptr<columnar::BatchReader>> ReadPlan(const plan::PlanPtr& plan) = 0;
+  /// What the kMetrics node `name` (one BIGINT) of a plan that was read to its end computed.
+  virtual std::int64_t Observed(const std::string& name) const = 0;
   /// Runs a plan of the operator's own over rows it has (kRows leaves), to the end.
   virtual Result<std::vector<columnar::RecordBatch>> Query(const plan::PlanPtr& plan) = 0;
   /// Asked once per piece of rows: whether the run shall end, or its state has outgrown its memory.

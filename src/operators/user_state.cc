@@ -5,6 +5,8 @@
 
 #include "operators/stateful_operator_internal.h"
 #include "operators/stopwatch_internal.h"
+#include "plan/call_function.h"
+#include "plan/event_time.h"
 #include "plan/external.h"
 
 namespace fleuve::operators {
@@ -47,6 +49,52 @@ Result<std::vector<std::string_view>> PiecesOf(std::string_view bytes) {
   }
   return pieces;
 }
+
+/// Rows at or below the watermark of the batch before, of a function that waits for event times: such a row would come
+/// after the time at which its state might have gone.
+class LateRows {
+ public:
+  /// \param child  what the function reads
+  static std::unique_ptr<const LateRows> Of(const PlanPtr& child) {
+    const Attribute* time = plan::EventTimeColumn(child->output);
+    return time == nullptr ? nullptr : std::unique_ptr<const LateRows>(new LateRows(child, *time));
+  }
+
+  /// The child without the rows at or below `micros`; it counts them.
+  Result<PlanPtr> LeaveOut(std::int64_t micros, const plan::AnalysisConfig& config) const {
+    plan::ExprPtr time = plan::MakeAttribute(time_);
+    if (time->type.Is(types::TypeKind::kStruct)) {
+      time = plan::MakeGetField(time, 1);  // a window's end
+    }
+    const types::DataType boolean = types::DataType::Boolean();
+    const plan::ExprPtr watermark = plan::MakeLiteral(types::Value(micros), time->type);
+    const plan::ExprPtr late = plan::MakeCall("le", {time, watermark}, boolean, true);
+    auto counted = std::make_shared<LogicalPlan>();
+    counted->kind = plan::PlanKind::kMetrics;
+    counted->name = name_;
+    counted->output = child_->output;
+    counted->children = {child_};
+    FLEUVE_ASSIGN(plan::ExprPtr count, plan::CallFunction("count_if", {late}, config));
+    counted->exprs = {std::move(count)};
+    const plan::ExprPtr not_late = plan::MakeCall("not", {late}, boolean, true);
+    const plan::ExprPtr kept =
+        plan::MakeCall("coalesce", {not_late, plan::MakeLiteral(types::Value(true), boolean)}, boolean, false);
+    return plan::MakeFilter(std::move(counted), kept);
+  }
+
+  const std::string& name() const { return name_; }
+
+ private:
+  LateRows(PlanPtr child, Attribute time)
+      : child_(std::move(child)),
+        time_(std::move(time)),
+        // A name that progress does not show.
+        name_("fleuve.lateRows." + std::to_string(plan::NewAttributeId().value)) {}
+
+  const PlanPtr child_;
+  const Attribute time_;
+  const std::string name_;
+};
 
 /// The store as the running function sees it:
 ///   begin                            timestamp_ms, watermark_ms (null: none)
@@ -131,6 +179,10 @@ class UserState final : public StatefulOperator {
     key_schema_ = TypesText(keys);
     auto input = std::make_shared<LogicalPlan>(node);
     input->external = std::move(op);
+    if (by_event_time()) {
+      late_rows_ = LateRows::Of(input->children[0]);
+    }
+    config_ = context.config;
     inputs_ = {std::move(input)};
     const auto provider = context.config.conf ? context.config.conf("spark.sql.streaming.stateStore.providerClass")
                                               : std::optional<std::string>();
@@ -172,23 +224,36 @@ class UserState final : public StatefulOperator {
   }
 
   bool NeedsBatch(std::optional<std::int64_t> used, std::optional<std::int64_t> next) const override {
-    if (timeout_.starts_with("Event") || timeout_.starts_with("event")) {
+    if (by_event_time()) {
       return used && next && *next > *used;
     }
     return timeout_.starts_with("Processing") || timeout_.starts_with("processing");
   }
 
  private:
-  static Result<std::shared_ptr<const plan::RowScan>> RunBound(OperatorBatch& batch) {
+  bool by_event_time() const { return timeout_.starts_with("Event") || timeout_.starts_with("event"); }
+
+  Result<std::shared_ptr<const plan::RowScan>> RunBound(OperatorBatch& batch) const {
     auto out = std::make_shared<plan::RowScan>();
-    FLEUVE_ASSIGN(auto reader, batch.Read(0));
+    PlanPtr input = inputs_[0];
+    const bool drops_late = late_rows_ != nullptr && batch.late_micros.has_value();
+    if (drops_late) {
+      auto timely = std::make_shared<LogicalPlan>(*input);
+      FLEUVE_ASSIGN(timely->children[0], late_rows_->LeaveOut(*batch.late_micros, config_));
+      input = std::move(timely);
+    }
+    FLEUVE_ASSIGN(auto reader, batch.ReadPlan(input));
     for (;;) {
       FLEUVE_ASSIGN(auto next, reader->Next());
       if (!next) {
-        return std::shared_ptr<const plan::RowScan>(std::move(out));
+        break;
       }
       out->batches.push_back(*std::move(next));
     }
+    if (drops_late) {
+      batch.counts->rows_dropped_by_watermark += batch.Observed(late_rows_->name());
+    }
+    return std::shared_ptr<const plan::RowScan>(std::move(out));
   }
 
   const bool is_processor_;
@@ -197,6 +262,9 @@ class UserState final : public StatefulOperator {
   std::string key_schema_;
   std::string value_schema_;
   bool has_families_ = false;
+  plan::AnalysisConfig config_;
+  /// Null: no row is late.
+  std::unique_ptr<const LateRows> late_rows_;
   std::vector<PlanPtr> inputs_;
 };
 
