@@ -68,8 +68,6 @@ struct ExecuteOptions {
   std::int64_t batch_rows = 10000;
   /// A batch ends early when it has about this many bytes.
   std::int64_t batch_bytes = 4 << 20;
-  /// Copies of the plan's literals and functions see this zone as the session's (metadata of Arrow output only).
-  std::string session_zone = "UTC";
 };
 
 /// How and where files are written.

@@ -141,7 +141,6 @@ Result<void> Executor::StreamPlan(const plan::PlanPtr& plan) {
   engine::ExecuteOptions options;
   options.token = token_;
   options.observer = std::make_shared<engine::RunObserver>();
-  options.session_zone = config.session_zone;
   if (const std::int64_t rows = state_.config().GetInt("spark.sql.execution.arrow.maxRecordsPerBatch", 10000);
       rows > 0) {
     options.batch_rows = rows;
@@ -194,7 +193,6 @@ Result<Collected> Executor::Collect(const plan::PlanPtr& plan) {
   FLEUVE_ASSIGN(const plan::PlanPtr prepared, plan::Prepare(plan, config));
   engine::ExecuteOptions options;
   options.token = token_;
-  options.session_zone = config.session_zone;
   FLEUVE_ASSIGN(auto reader, engine->Execute(prepared, options));
   FLEUVE_ASSIGN(collected.batches, engine::ReadAll(*reader));
   const auto shared_schema = std::make_shared<const types::Schema>(collected.schema);

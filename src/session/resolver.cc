@@ -62,7 +62,6 @@ Result<std::vector<types::Value::List>> AllRows(engine::Engine& engine, const pl
   FLEUVE_ASSIGN(const plan::PlanPtr prepared, plan::Prepare(plan, config));
   engine::ExecuteOptions options;
   options.token = token;
-  options.session_zone = config.session_zone;
   FLEUVE_ASSIGN(auto reader, engine.Execute(prepared, options));
   std::vector<types::Value::List> rows;
   while (true) {

@@ -92,7 +92,6 @@ Result<void> Executor::WriteFiles(const std::string& format, const std::string& 
   const plan::AnalysisConfig config = state_.AnalysisSettings();
   engine::ExecuteOptions execute;
   execute.token = token_;
-  execute.session_zone = config.session_zone;
   FLEUVE_TRY(connectors::files::WriteFolder(*engine, input, request, config, execute));
   return {};
 }

@@ -128,7 +128,6 @@ Result<std::vector<Value::List>> RunRows(const TableContext& context, const plan
   FLEUVE_ASSIGN(const plan::PlanPtr prepared, plan::Prepare(plan, context.config));
   engine::ExecuteOptions options;
   options.token = context.token;
-  options.session_zone = context.config.session_zone;
   FLEUVE_ASSIGN(auto reader, context.engine->Execute(prepared, options));
   FLEUVE_ASSIGN(const auto batches, engine::ReadAll(*reader));
   std::vector<Value::List> rows;
@@ -258,7 +257,6 @@ Result<DataFiles> WriteDataFiles(const TableContext& context, const storage::Loc
   spec.statistics_columns = leaves.empty() ? 0 : -1;
   engine::ExecuteOptions run;
   run.token = context.token;
-  run.session_zone = context.config.session_zone;
   run.observer = context.observer ? context.observer : std::make_shared<engine::RunObserver>();
   if (context.on_prepared) {
     context.on_prepared(prepared);

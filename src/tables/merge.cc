@@ -363,7 +363,6 @@ class Merger {
     engine::ExecuteOptions options;
     options.token = context_.token;
     options.observer = context_.observer;
-    options.session_zone = context_.config.session_zone;
     FLEUVE_ASSIGN(auto reader, context_.engine->Execute(prepared, options));
     auto rows = std::make_shared<plan::RowScan>();
     FLEUVE_ASSIGN(rows->batches, engine::ReadAll(*reader));

@@ -152,7 +152,6 @@ Result<FoundRows> CollectRows(const TableContext& context, const plan::PlanPtr& 
   FLEUVE_ASSIGN(const plan::PlanPtr prepared, plan::Prepare(rows, context.config));
   engine::ExecuteOptions options;
   options.token = context.token;
-  options.session_zone = context.config.session_zone;
   options.batch_rows = 65536;
   FLEUVE_ASSIGN(auto reader, context.engine->Execute(prepared, options));
   const bool has_codes = rows->output.size() > 2;

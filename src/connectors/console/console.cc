@@ -67,7 +67,6 @@ class ConsoleSink final : public Sink {
     engine::ExecuteOptions options;
     options.token = batch.token;
     options.observer = batch.observer;
-    options.session_zone = batch.config.session_zone;
     FLEUVE_ASSIGN(auto reader, batch.engine->Execute(prepared, options));
     auto rows = std::make_shared<plan::RowScan>();
     std::int64_t count = 0;

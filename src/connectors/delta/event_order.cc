@@ -139,7 +139,6 @@ Result<EventBounds> DeltaSource::ScanBounds(const dl::AddFile& file) const {
                 plan::Prepare(plan::MakeProject(leaf, {event.time}, {output}), context_.config));
   engine::ExecuteOptions options;
   options.token = context_.token;
-  options.session_zone = context_.config.session_zone;
   // Rare: a computed time, or files of a writer that keeps no statistics.
   engine::EngineOptions small;
   small.threads = 1;

@@ -52,7 +52,6 @@ Result<std::vector<columnar::RecordBatch>> RunAll(const PlanPtr& prepared, const
   engine::ExecuteOptions options;
   options.token = batch.token;
   options.observer = std::move(observer);
-  options.session_zone = batch.config.session_zone;
   FLEUVE_ASSIGN(const auto reader, batch.engine->Execute(prepared, options));
   return engine::ReadAll(*reader);
 }

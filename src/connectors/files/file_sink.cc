@@ -109,7 +109,6 @@ class FileSink final : public Sink {
     engine::ExecuteOptions options;
     options.token = batch.token;
     options.observer = batch.observer;
-    options.session_zone = batch.config.session_zone;
     FLEUVE_ASSIGN(engine::WriteResult result, batch.engine->WriteFiles(prepared, spec, options));
     return std::unique_ptr<StagedBatch>(
         std::make_unique<FileBatch>(&log_, batch.batch_id.value, folder_, std::move(result), 0));

@@ -101,7 +101,6 @@ Result<void> BatchFrame::Compute() const {
   engine::ExecuteOptions options;
   options.token = token_;
   options.observer = std::make_shared<engine::RunObserver>();
-  options.session_zone = config_.session_zone;
   options.batch_rows = 100000;  // so that bytes, not rows, end a batch
   auto rows = std::make_shared<plan::RowScan>();
   {
@@ -136,7 +135,6 @@ Result<void> BatchFrame::Spill(const plan::PlanPtr& prepared, const EngineLoan& 
   engine::ExecuteOptions options;
   options.token = token_;
   options.observer = std::make_shared<engine::RunObserver>();
-  options.session_zone = config_.session_zone;
   FLEUVE_ASSIGN(const engine::WriteResult written, loan.engine->WriteFiles(prepared, spec, options));
   const auto owned = std::make_shared<OwnedFiles>();
   owned->folder = spill_folder_;
@@ -191,7 +189,6 @@ Result<std::unique_ptr<columnar::BatchReader>> BatchFrame::Open() const {
   loan.lease.reset();
   engine::ExecuteOptions options;
   options.token = token_;
-  options.session_zone = config_.session_zone;
   FLEUVE_ASSIGN(auto reader, loan.engine->Execute(leaf, options));
   return std::unique_ptr<columnar::BatchReader>(std::make_unique<LoanedReader>(std::move(loan), std::move(reader)));
 }

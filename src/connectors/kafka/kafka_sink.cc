@@ -427,7 +427,6 @@ class KafkaSink final : public Sink {
     engine::ExecuteOptions options;
     options.token = batch.token;
     options.observer = batch.observer;
-    options.session_zone = batch.config.session_zone;
     FLEUVE_ASSIGN(auto reader, batch.engine->Execute(prepared, options));
     if (is_transactional_) {
       FLEUVE_TRY(producer_->BeginTransaction());
@@ -505,7 +504,6 @@ Result<void> WriteTopic(engine::Engine& engine, const plan::PlanPtr& input, cons
   FLEUVE_ASSIGN(const plan::PlanPtr prepared, plan::Prepare(projected, config));
   engine::ExecuteOptions execute;
   execute.token = token;
-  execute.session_zone = config.session_zone;
   FLEUVE_ASSIGN(const auto reader, engine.Execute(prepared, execute));
   FLEUVE_TRY(producer->Produce(*reader, token));
   return producer->Flush(token);

@@ -85,7 +85,6 @@ class MemorySink final : public Sink {
     engine::ExecuteOptions options;
     options.token = batch.token;
     options.observer = batch.observer;
-    options.session_zone = batch.config.session_zone;
     FLEUVE_ASSIGN(auto reader, batch.engine->Execute(prepared, options));
     FLEUVE_ASSIGN(auto rows, engine::ReadAll(*reader));
     return std::unique_ptr<StagedBatch>(

@@ -28,7 +28,6 @@ class NoopSink final : public Sink {
     engine::ExecuteOptions options;
     options.token = batch.token;
     options.observer = batch.observer;
-    options.session_zone = batch.config.session_zone;
     FLEUVE_ASSIGN(auto reader, batch.engine->Execute(prepared, options));
     std::int64_t rows = 0;
     for (;;) {
