@@ -49,7 +49,8 @@ class LambdaBinder : public duckdb::ExpressionBinder {
 
 class ExecutedLambda final : public BoundLambda {
  public:
-  ExecutedLambda(duckdb::ClientContext& context, const ParsedLambda& lambda) : context_(context) {
+  ExecutedLambda(duckdb::ClientContext& context, const ParsedLambda& lambda)
+      : context_(context), run_(RunState::Of(context)) {
     auto binder = duckdb::Binder::CreateBinder(context);
     LambdaBinder lambda_binder(*binder, context, lambda);
     auto body = lambda.body->Copy();
@@ -69,6 +70,8 @@ class ExecutedLambda final : public BoundLambda {
     duckdb::SelectionVector element_offsets(STANDARD_VECTOR_SIZE);
     result.SetVectorType(duckdb::VectorType::FLAT_VECTOR);
     for (duckdb::idx_t start = 0; start < count; start += STANDARD_VECTOR_SIZE) {
+      // One row may have millions of elements, and a fold comes here once for each.
+      run_.CheckCancelled();
       const auto size = std::min<duckdb::idx_t>(STANDARD_VECTOR_SIZE, count - start);
       for (duckdb::idx_t i = 0; i < size; i++) {
         element_rows.set_index(i, rows[start + i]);
@@ -93,6 +96,7 @@ class ExecutedLambda final : public BoundLambda {
 
  private:
   duckdb::ClientContext& context_;
+  const RunState& run_;  // the context keeps it
   duckdb::unique_ptr<duckdb::Expression> body_;
   duckdb::vector<LogicalType> input_types_;
   std::size_t parameter_count_ = 0;

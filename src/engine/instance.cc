@@ -1,11 +1,14 @@
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <thread>
 
 #include "base/big_stack.h"
 #include "base/ids.h"
+#include "duckdb/main/pending_query_result.hpp"
+#include "duckdb/main/stream_query_result.hpp"
 #include "duckdb/main/valid_checker.hpp"
 #include "duckdb/parser/statement/select_statement.hpp"
 #include "engine/call_functions_internal.h"
@@ -14,6 +17,7 @@
 #include "engine/instance_internal.h"
 #include "engine/leaf_functions_internal.h"
 #include "engine/parquet_scan_internal.h"
+#include "engine/projection_chain_internal.h"
 #include "engine/raise_internal.h"
 #include "engine/translate_internal.h"
 
@@ -64,6 +68,55 @@ int Depth(const plan::PlanPtr& plan) {
   return nodes;
 }
 
+/// Between two looks at work that other threads do.
+class Patience {
+ public:
+  void Wait() {
+    std::this_thread::sleep_for(pause_);
+    pause_ = std::min(pause_ * 2, std::chrono::microseconds(1000));
+  }
+  void Reset() { pause_ = kFirst; }
+
+ private:
+  static constexpr std::chrono::microseconds kFirst{20};
+  std::chrono::microseconds pause_ = kFirst;
+};
+
+/// Works on the query until it has rows or has ended. DuckDB's own loop asks for work without a pause while other
+/// threads have all of it.
+void WaitUntilReady(duckdb::PendingQueryResult& pending) {
+  Patience patience;
+  for (;;) {
+    const auto outcome = pending.ExecuteTask();
+    if (outcome == duckdb::PendingExecutionResult::NO_TASKS_AVAILABLE) {
+      patience.Wait();
+    } else if (outcome == duckdb::PendingExecutionResult::RESULT_NOT_READY) {
+      patience.Reset();
+    } else if (outcome == duckdb::PendingExecutionResult::BLOCKED) {
+      pending.WaitForTask();
+    } else {
+      return;
+    }
+  }
+}
+
+/// The same for the next rows of a running query.
+void WaitUntilReady(duckdb::StreamQueryResult& stream) {
+  Patience patience;
+  for (;;) {
+    const auto outcome = stream.ExecuteTask();
+    if (outcome == duckdb::StreamExecutionResult::NO_TASKS_AVAILABLE) {
+      patience.Wait();
+    } else if (outcome == duckdb::StreamExecutionResult::CHUNK_NOT_READY) {
+      patience.Reset();
+    } else if (outcome == duckdb::StreamExecutionResult::BLOCKED) {
+      stream.WaitForTask();
+    } else {
+      return;
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<plan::Attribute> VisibleColumns(const plan::LogicalPlan& plan) {
@@ -111,6 +164,7 @@ Instance::Instance(const EngineOptions& options) : budget_(options.budget) {
   }
   connection.BeginTransaction();
   InstallCallFunctions(db());
+  InstallProjectionChain(db());
   InstallLeafFunctions(db());
   InstallExternalOperator(db());
   InstallSampleFunctions(db());
@@ -198,6 +252,10 @@ void Run::Start() {
                                      " where the plan says " + expected.ToString()));
         }
       }
+      WaitUntilReady(*pending);
+      if (pending->HasError()) {
+        pending->ThrowError();
+      }
       result_ = pending->Execute();
       if (result_->HasError()) {
         result_->ThrowError();
@@ -238,7 +296,13 @@ duckdb::unique_ptr<duckdb::DataChunk> Run::Next() {
     finished_ = true;
     RaiseError(Error::Cancelled());
   }
-  auto chunk = result_->Fetch();
+  if (result_->type == duckdb::QueryResultType::STREAM_RESULT) {
+    WaitUntilReady(result_->Cast<duckdb::StreamQueryResult>());
+  }
+  duckdb::unique_ptr<duckdb::DataChunk> chunk;
+  if (!result_->HasError()) {
+    chunk = result_->Fetch();
+  }
   if (result_->HasError()) {
     finished_ = true;
     if (options_.token != nullptr && options_.token->cancelled()) {

@@ -50,6 +50,19 @@ struct Call {
   std::vector<ParsedLambda> lambdas;
 };
 
+/// The expressions of a chain of projections, one after the other. Each refers to the chain's inputs and to the
+/// expressions before it by `v<n>`: inputs are numbered first.
+struct ParsedChain {
+  struct Step {
+    duckdb::shared_ptr<duckdb::ParsedExpression> body;
+    duckdb::LogicalType type;
+  };
+  std::size_t inputs = 0;
+  std::vector<Step> steps;
+  /// The steps (from 0) whose values leave the chain, in the order of the result's fields `f<n>`.
+  std::vector<std::size_t> results;
+};
+
 /// The rows that passed a kMetrics node, as far as its aggregates need them. Filled by one thread at a time.
 struct MetricsRows {
   plan::PlanPtr node;
@@ -72,6 +85,11 @@ class RunState : public duckdb::ClientContextState {
   const std::shared_ptr<Leaf>& LeafAt(std::int64_t number) const;
   std::int64_t AddCall(Call call);
   const Call& CallAt(std::int64_t number) const;
+  std::int64_t AddChain(ParsedChain chain) {
+    chains_.push_back(std::move(chain));
+    return static_cast<std::int64_t>(chains_.size()) - 1;
+  }
+  const ParsedChain& ChainAt(std::int64_t number) const { return chains_.at(static_cast<std::size_t>(number)); }
   const std::deque<std::shared_ptr<Leaf>>& leaves() const { return leaves_; }
 
   std::int64_t AddMetrics(MetricsRows rows);
@@ -94,6 +112,7 @@ class RunState : public duckdb::ClientContextState {
  private:
   std::deque<std::shared_ptr<Leaf>> leaves_;
   std::deque<Call> calls_;
+  std::deque<ParsedChain> chains_;
   std::deque<std::unique_ptr<MetricsRows>> metrics_;
   std::deque<plan::PlanPtr> externals_;
 };

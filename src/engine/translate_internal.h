@@ -75,6 +75,8 @@ class Translator {
   Block Expand(const plan::LogicalPlan& node);
   Block Metrics(const plan::LogicalPlan& node, const plan::PlanPtr& plan);
   Block External(const plan::PlanPtr& plan);       // translate_external.cc
+  bool IsWideChain(const plan::LogicalPlan& top);  // translate_chain.cc
+  Block Chain(const plan::LogicalPlan& top);       // translate_chain.cc
   Block Aggregate(const plan::LogicalPlan& node);  // translate_aggregate.cc
 
   /// SELECT list FROM block WHERE ...; the block is used up.

@@ -135,7 +135,7 @@ Translator::Block Translator::Plan(const PlanPtr& plan) {
     case PlanKind::kStream:
       RaiseError(Error::Internal("a streaming source stands in a plan that runs as a batch"));
     case PlanKind::kProject:
-      return Project(node);
+      return IsWideChain(node) ? Chain(node) : Project(node);
     case PlanKind::kFilter:
       return Filter(node);
     case PlanKind::kAggregate:

@@ -278,7 +278,18 @@ bool SameExpr(const ExprPtr& a, const ExprPtr& b) {
   return true;
 }
 
+namespace {
+
+/// Most expressions of wide plans are bare columns: they need no list of what is to be visited.
+bool IsLeaf(const Expr& expr) { return expr.kind == ExprKind::kAttribute || expr.kind == ExprKind::kLiteral; }
+
+}  // namespace
+
 void VisitExpr(const ExprPtr& expr, const std::function<void(const Expr&)>& visit) {
+  if (expr != nullptr && IsLeaf(*expr)) {
+    visit(*expr);
+    return;
+  }
   std::vector<ExprPtr> pending{expr};
   while (!pending.empty()) {
     const ExprPtr node = std::move(pending.back());
@@ -295,6 +306,9 @@ void VisitExpr(const ExprPtr& expr, const std::function<void(const Expr&)>& visi
 }
 
 bool AnyExpr(const ExprPtr& expr, const std::function<bool(const Expr&)>& test) {
+  if (expr != nullptr && IsLeaf(*expr)) {
+    return test(*expr);
+  }
   std::vector<ExprPtr> pending{expr};
   while (!pending.empty()) {
     const ExprPtr node = std::move(pending.back());
