@@ -75,10 +75,17 @@ Result<void> Session::AddOperation(const OperationPtr& operation) {
 }
 
 void Session::RemoveOperation(const OperationPtr& operation) {
-  std::lock_guard lock(mutex_);
-  if (const auto found = operations_.find(operation->id); found != operations_.end() && found->second == operation) {
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = operations_.find(operation->id);
+    if (found == operations_.end() || found->second != operation) {
+      return;
+    }
     operations_.erase(found);
     operation_ended_.notify_all();
+  }
+  if (operation->token->cancelled()) {
+    Log(LogLevel::kDebug, "operation " + operation->id + " has ended after its interrupt");
   }
 }
 
@@ -87,6 +94,7 @@ namespace {
 std::vector<std::string> CancelAll(const std::vector<OperationPtr>& operations) {
   std::vector<std::string> ids;
   for (const OperationPtr& operation : operations) {
+    Log(LogLevel::kDebug, "operation " + operation->id + " is interrupted");
     operation->token->Cancel();
     ids.push_back(operation->id);
   }
