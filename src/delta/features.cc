@@ -48,6 +48,9 @@ constexpr Feature kFeatures[] = {
     {"checkpointProtection", false},
     {"variantType", true},
     {"variantType-preview", true},
+    // Variants are written whole, which every reader of shredded ones takes.
+    {"variantShredding", true},
+    {"variantShredding-preview", true},
     {"materializePartitionColumns", false, 0, 0, true, false},
     {"collations-preview", false, 0, 0, true, false},
 };
@@ -342,6 +345,9 @@ Result<std::vector<std::string>> FeaturesNeeded(const Metadata& metadata, const 
   }
   if (IsTrue(conf, "delta.enableTypeWidening")) {
     needed.emplace_back("typeWidening");
+  }
+  if (IsTrue(conf, "delta.enableVariantShredding")) {
+    needed.emplace_back("variantShredding-preview");
   }
   if (IsTrue(conf, "delta.appendOnly")) {
     needed.emplace_back("appendOnly");

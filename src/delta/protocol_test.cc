@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 #include <memory>
 #include <thread>
@@ -8,6 +9,7 @@
 #include "delta/file_set_internal.h"
 #include "delta/json_checksum_internal.h"
 #include "delta/log.h"
+#include "delta/skipping.h"
 #include "delta/snapshot_build.h"
 #include "delta/table_fixture_internal.h"
 #include "delta/table_source.h"
@@ -235,6 +237,44 @@ TEST_F(TableTest, FilesAreLeftOutByPartitionAndStatistics) {
   EXPECT_EQ(count("ne", 1, "x", DataType::String()), 1u);
   const auto null = plan::MakeCall("isnull", {plan::MakeAttribute(columns[0])}, DataType::Boolean(), false);
   EXPECT_EQ(snapshot->Files({null}, columns)->size(), 0u);
+}
+
+TEST_F(TableTest, NaNIsTheGreatestValueInStatistics) {
+  const auto log = Make();
+  const auto with = [](const std::string& path, const std::string& low, const std::string& high) {
+    AddFile file = File(path);
+    file.stats = R"({"numRecords":2,"minValues":{"d":)" + low + R"(},"maxValues":{"d":)" + high +
+                 R"(},"nullCount":{"d":0}})";
+    return file;
+  };
+  ASSERT_TRUE(Append(log, {with("a", "-1.0", "\"NaN\""), with("b", "\"NaN\"", "\"NaN\""), with("c", "-0.0", "0.0"),
+                           with("d", "\"-Infinity\"", "\"Infinity\""), with("e", "1.5", "null")})
+                  .ok());
+  const auto snapshot = *log->Latest();
+  const types::Schema schema = DataType::Struct({{"d", DataType::Double(), true, {}}});
+  const std::vector<plan::Attribute> columns{
+      {plan::NewAttributeId(), "d", DataType::Double(), true, {}, {}, false}};
+  const auto kept = [&](const std::string& op, double value) {
+    const auto expr = plan::MakeCall(
+        op, {plan::MakeAttribute(columns[0]), plan::MakeLiteral(types::Value(value), DataType::Double())},
+        DataType::Boolean(), true);
+    const auto filter = FileFilter::Make(snapshot->metadata(), schema, {expr}, columns);
+    EXPECT_TRUE(filter.ok());
+    std::string paths;
+    for (const char* path : {"a", "b", "c", "d", "e"}) {
+      for (const auto& file : snapshot->AllFiles()) {
+        paths += file.path == path && filter->MayMatch(file) ? path : "";
+      }
+    }
+    return paths;
+  };
+  EXPECT_EQ(kept("gt", 0), "abde");
+  EXPECT_EQ(kept("ge", 0), "abcde");
+  EXPECT_EQ(kept("eq", -0.0), "acd") << "zeros are equal";
+  EXPECT_EQ(kept("eq", std::nan("")), "abe");
+  EXPECT_EQ(kept("lt", 0), "ad");
+  EXPECT_EQ(kept("gt", HUGE_VAL), "abe");
+  EXPECT_EQ(kept("ne", 0), "abde");
 }
 
 TEST_F(TableTest, ConflictsHaveTheirNames) {

@@ -71,7 +71,6 @@ struct Bounds {
   Value max;
   bool may_be_null = true;
   bool may_be_value = true;
-  bool is_floating = false;  ///< NaN may hide above `max`
 };
 
 /// Which outcomes a condition may have on some row.
@@ -271,17 +270,15 @@ class Evaluator {
     bool greater = true;
     if (const auto order = CompareValues(a.min, b.max)) {  // a.min against b.max
       if (*order > 0) {
-        equal = false;
-        less = b.is_floating && !(a.min == b.max);  // a NaN of b is above everything
-      } else if (*order == 0 && !b.is_floating) {
+        equal = less = false;
+      } else if (*order == 0) {
         less = false;
       }
     }
     if (const auto order = CompareValues(a.max, b.min)) {
       if (*order < 0) {
-        equal = false;
-        greater = a.is_floating;
-      } else if (*order == 0 && !a.is_floating) {
+        equal = greater = false;
+      } else if (*order == 0) {
         greater = false;
       }
     }
@@ -439,7 +436,8 @@ class Evaluator {
     if (type->Is(TypeKind::kString) && type->collation() != "UTF8_BINARY") {
       return b;  // statistics are in byte order
     }
-    b.is_floating = type->Is(TypeKind::kDouble) || type->Is(TypeKind::kFloat);
+    // NaN is the greatest value, in statistics too. A writer that leaves it out of `maxValues` breaks the protocol, and
+    // such a file is skipped as every reader skips it.
     b.min = statistics_->Bound("minValues", path, *type);
     b.max = statistics_->Bound("maxValues", path, *type);
     if ((type->Is(TypeKind::kTimestamp) || type->Is(TypeKind::kTimestampNtz)) && !b.max.is_null()) {

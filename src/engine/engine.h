@@ -98,6 +98,9 @@ struct WriteSpec {
   std::int64_t row_group_rows = 122880;
   /// True: zero rows give one file without rows (Spark's batch writers of files); false: no file (Delta).
   bool write_empty_file = false;
+  /// The last output column, a BIGINT, is not written: rows with different values go to different files, whose names
+  /// tell it. Without it all rows have 0.
+  bool by_task = false;
   /// Options of text formats (header, sep, dateFormat, ...).
   plan::Options options;
   std::string session_zone = "UTC";

@@ -13,8 +13,10 @@
 #include "duckdb/storage/statistics/base_statistics.hpp"
 #include "duckdb/storage/statistics/numeric_stats.hpp"
 #include "engine/carriers_internal.h"
+#include "engine/duckdb_symbols_internal.h"
 #include "engine/legacy_calendar_internal.h"
 #include "engine/parquet_scan_internal.h"
+#include "engine/parquet_variants_internal.h"
 #include "engine/raise_internal.h"
 #include "engine/run_state_internal.h"
 #include "parquet_reader.hpp"
@@ -302,7 +304,7 @@ bool MayRead(const LogicalType& from, const DataType& to) {
     case TypeKind::kStruct:
       return id == LogicalTypeId::STRUCT;
     case TypeKind::kVariant:
-      return id == LogicalTypeId::STRUCT && duckdb::StructType::GetChildCount(from) == 2;
+      return id == LogicalTypeId::STRUCT;  // its parts are looked at where they are matched
     case TypeKind::kCalendarInterval:
     case TypeKind::kTime:
       break;
@@ -380,20 +382,63 @@ class ColumnMatcher {
         }
         break;
       case TypeKind::kVariant:
-        for (const char* part : {"value", "metadata"}) {
-          const MultiFileColumnDefinition* found = nullptr;
-          for (const auto& candidate : local.children) {
-            found = candidate.name == part ? &candidate : found;
-          }
-          if (found == nullptr || found->type.id() != duckdb::LogicalTypeId::BLOB) {
-            RaiseError(Error::Unsupported("shredded variants in Parquet files"));
-          }
-          child(std::string(part) == "value" ? "f0" : "f1", DataType::Binary(), nullptr, *found);
-        }
+        FillVariant(result, type, local, column);
         break;
       default:
         break;
     }
+    if (type.IsNested() && !result->children.empty()) {
+      TakeTypesOfParts(result);
+    }
+  }
+
+  void FillVariant(MultiFileColumnDefinition* result, const DataType& type, const MultiFileColumnDefinition& local,
+                   const std::string& column) const {
+    const auto part = [&](const char* name) {
+      return std::find_if(local.children.begin(), local.children.end(),
+                          [name](const auto& child) { return child.name == name; });
+    };
+    const bool shredded = IsShreddedVariant(local);
+    for (const char* name : {"value", "metadata"}) {
+      const auto found = part(name);
+      const bool binary = found != local.children.end() && found->type.id() == duckdb::LogicalTypeId::BLOB;
+      if (!binary && !(shredded && found == local.children.end() && std::string_view(name) == "value")) {
+        RaiseMismatch(path_, column, type, local.type);
+      }
+      if (binary && !shredded) {
+        auto definition = AsInFile(*found);
+        definition.name = std::string_view(name) == "value" ? "f0" : "f1";
+        result->children.push_back(std::move(definition));
+      }
+    }
+    if (shredded) {
+      const std::string name = result->name;
+      *result = AsInFile(local);
+      result->name = name;
+    }
+  }
+
+  /// A nested column takes the types of its parts: shredded variants are read as they are in the file.
+  static void TakeTypesOfParts(MultiFileColumnDefinition* column) {
+    switch (column->type.id()) {
+      case duckdb::LogicalTypeId::LIST:
+        if (column->children.size() == 1) {
+          column->type = LogicalType::LIST(column->children[0].type);
+        }
+        break;
+      case duckdb::LogicalTypeId::MAP:
+        column->type = LogicalType::MAP(column->children.at(0).type, column->children.at(1).type);
+        break;
+      default: {
+        duckdb::child_list_t<LogicalType> fields;
+        for (const auto& child : column->children) {
+          fields.emplace_back(child.name, child.type);
+        }
+        column->type = LogicalType::STRUCT(std::move(fields));
+        break;
+      }
+    }
+    column->default_expression = duckdb::make_uniq<duckdb::ConstantExpression>(duckdb::Value(column->type));
   }
 
   const MultiFileColumnDefinition* Find(const types::StructField& field,
@@ -529,6 +574,7 @@ class ScanReader : public duckdb::MultiFileReader {
                                              duckdb::MultiFileList& files, const duckdb::MultiFileReaderBindData& bind,
                                              const duckdb::virtual_column_map_t& virtual_columns) override {
     const auto& list = dynamic_cast<const FileList&>(files);
+    ShowVariantsAsStructs(dynamic_cast<duckdb::ParquetReader&>(*data.reader));
     const auto& local = data.reader->GetColumns();
     const std::string path = data.reader->GetFileName();
     const ColumnMatcher matcher(list.layout().leaf->scan(), path);
@@ -540,13 +586,20 @@ class ScanReader : public duckdb::MultiFileReader {
       }
     }
     const auto& scan = list.layout().leaf->scan();
-    std::vector<idx_t> old;
-    const FileCalendar calendar = OldCalendar(*data.reader, scan, ids, list.layout().data, &old);
+    Changes changes;
+    changes.calendar = OldCalendar(*data.reader, scan, ids, list.layout().data, &changes.old);
+    for (idx_t i = 0; i < ids.size(); i++) {
+      const auto column = ids[i].GetPrimaryIndex();
+      if (!duckdb::IsVirtualColumn(column) && column < list.layout().data &&
+          adapted[column].type != columns[column].type) {
+        changes.shredded.insert(i);
+      }
+    }
     duckdb::TableFilterSet others;
     duckdb::optional_ptr<duckdb::TableFilterSet> mapped = filters;
-    if (filters && !old.empty()) {
+    if (filters && !changes.empty()) {
       for (const auto& [index, filter] : filters->filters) {
-        if (std::find(old.begin(), old.end(), index) == old.end()) {
+        if (!changes.Touch(index)) {
           others.filters.emplace(index, filter->Copy());
         }
       }
@@ -554,23 +607,35 @@ class ScanReader : public duckdb::MultiFileReader {
     }
     const auto state = MultiFileReader::CreateMapping(context, data, adapted, ids, mapped, files, bind, virtual_columns,
                                                       duckdb::MultiFileColumnMappingMode::BY_NAME);
-    for (const idx_t index : old) {
-      ToNewCalendar(data, index, list.layout().types[ids[index].GetPrimaryIndex()], calendar, filters.get());
+    for (idx_t index = 0; index < ids.size(); index++) {
+      if (changes.Touch(index)) {
+        Change(data, index, list.layout().types[ids[index].GetPrimaryIndex()], changes, filters.get());
+      }
     }
     return state;
   }
   using MultiFileReader::CreateMapping;
 
  private:
+  /// What stands between the columns of a file and everything that sees them, by position in the list of columns.
+  struct Changes {
+    bool Touch(idx_t index) const { return old.contains(index) || shredded.contains(index); }
+    bool empty() const { return old.empty() && shredded.empty(); }
+
+    FileCalendar calendar;
+    std::set<idx_t> old;       ///< hold dates and timestamps in an old calendar
+    std::set<idx_t> shredded;  ///< hold shredded variants
+  };
+
   /// The calendar of a file; the positions in `ids` of the columns that must be changed to the new one go to `old`.
   static FileCalendar OldCalendar(const duckdb::BaseFileReader& reader, const plan::FileScan& scan,
                                   const duckdb::vector<duckdb::ColumnIndex>& ids, std::size_t data_columns,
-                                  std::vector<idx_t>* old) {
+                                  std::set<idx_t>* old) {
     for (idx_t i = 0; i < ids.size(); i++) {
       const auto column = ids[i].GetPrimaryIndex();
       if (!duckdb::IsVirtualColumn(column) && column < data_columns &&
           HoldsCalendarValues(scan.data_schema.fields()[column].type)) {
-        old->push_back(i);
+        old->insert(i);
       }
     }
     FileCalendar calendar;
@@ -588,10 +653,10 @@ class ScanReader : public duckdb::MultiFileReader {
     return calendar;
   }
 
-  /// Puts the change of calendar between a column of the file and everything that sees it, filters included: the
-  /// reader must compare new values and may not skip row groups by the old ones.
-  static void ToNewCalendar(duckdb::MultiFileReaderData& data, idx_t index, const DataType& type,
-                            const FileCalendar& calendar, const duckdb::TableFilterSet* filters) {
+  /// Puts the changes between a column of the file and everything that sees it, filters included: the reader must
+  /// compare new values and may not skip row groups by the old ones.
+  static void Change(duckdb::MultiFileReaderData& data, idx_t index, const DataType& type, const Changes& changes,
+                     const duckdb::TableFilterSet* filters) {
     auto& expr = data.expressions[index];
     std::optional<idx_t> local;
     duckdb::ExpressionIterator::VisitExpressionMutable<duckdb::BoundReferenceExpression>(
@@ -603,7 +668,13 @@ class ScanReader : public duckdb::MultiFileReader {
     }
     auto& reader = dynamic_cast<duckdb::ParquetReader&>(*data.reader);
     const auto column = reader.column_indexes[duckdb::MultiFileLocalIndex(*local)].GetPrimaryIndex();
-    expr = InNewCalendar(std::move(expr), type, calendar, HoldsInt96(reader.root_schema->children.at(column)));
+    if (changes.shredded.contains(index)) {
+      expr = WithWholeVariants(std::move(expr), type);
+    }
+    if (changes.old.contains(index)) {
+      expr =
+          InNewCalendar(std::move(expr), type, changes.calendar, HoldsInt96(reader.root_schema->children.at(column)));
+    }
     if (filters == nullptr || !filters->filters.contains(index)) {
       return;
     }
@@ -682,6 +753,8 @@ bool SameBytes(duckdb::Vector& source, duckdb::Vector& result, idx_t count, duck
 }  // namespace
 
 void InstallParquetScan(duckdb::DatabaseInstance& db) {
+  CheckParquetCodecs();
+  CheckParquetVariants();
   auto& catalog = duckdb::Catalog::GetSystemCatalog(db);
   const auto transaction = duckdb::CatalogTransaction::GetSystemTransaction(db);
   auto& schema = catalog.GetSchema(transaction, DEFAULT_SCHEMA);

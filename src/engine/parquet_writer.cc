@@ -5,6 +5,7 @@
 
 #include "duckdb/common/types/column/column_data_collection.hpp"
 #include "engine/carriers_internal.h"
+#include "engine/parquet_variants_internal.h"
 #include "engine/parquet_writer_internal.h"
 #include "engine/raise_internal.h"
 
@@ -34,7 +35,7 @@ LogicalType FileType(const DataType& type, const DataType& physical) {
       return LogicalType::STRUCT(std::move(fields));
     }
     case TypeKind::kVariant:
-      return LogicalType::STRUCT({{"value", LogicalType::BLOB}, {"metadata", LogicalType::BLOB}});
+      return VariantGroupType();
     default:
       return CarrierType(type);
   }
@@ -84,16 +85,20 @@ duckdb_parquet::CompressionCodec::type Codec(const std::string& compression) {
   if (name == "uncompressed" || name == "none") {
     return duckdb_parquet::CompressionCodec::UNCOMPRESSED;
   }
+  if (name == "lz4") {
+    return duckdb_parquet::CompressionCodec::LZ4;
+  }
   if (name == "lz4_raw" || name == "lz4raw") {
     return duckdb_parquet::CompressionCodec::LZ4_RAW;
   }
   if (name == "brotli") {
     return duckdb_parquet::CompressionCodec::BROTLI;
   }
-  RaiseError(Error(ErrorKind::kInvalidArgument, "CODEC_NOT_AVAILABLE.WITH_AVAILABLE_CODECS_SUGGESTION",
-                   "The codec " + compression +
-                       " is not available. Available codecs are brotli, uncompressed, lz4_raw, gzip, snappy, none, "
-                       "zstd."));
+  RaiseError(
+      Error(ErrorKind::kInvalidArgument, "CODEC_NOT_AVAILABLE.WITH_AVAILABLE_CODECS_SUGGESTION",
+            "The codec " + compression +
+                " is not available. Available codecs are brotli, uncompressed, lz4, lz4_raw, gzip, snappy, none, "
+                "zstd."));
 }
 
 /// Field ids of one level. Names of a level that differ only in case cannot be told apart by DuckDB.
@@ -141,6 +146,8 @@ std::string ParquetExtension(const std::string& compression) {
       return ".zstd.parquet";
     case duckdb_parquet::CompressionCodec::GZIP:
       return ".gz.parquet";
+    case duckdb_parquet::CompressionCodec::LZ4:
+      return ".lz4hadoop.parquet";
     case duckdb_parquet::CompressionCodec::LZ4_RAW:
       return ".lz4raw.parquet";
     case duckdb_parquet::CompressionCodec::BROTLI:

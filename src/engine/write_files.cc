@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 
 #include "base/ids.h"
@@ -65,6 +66,7 @@ std::string PartitionText(const types::Value& value, const DataType& type, const
 
 /// Where the rows of one partition go.
 struct Partition {
+  std::int64_t task = 0;
   types::Value::List values;
   std::string folder;  ///< below the target; empty or ending in '/'
   std::unique_ptr<RowFileWriter> writer;
@@ -103,7 +105,8 @@ class FileSetWriter {
                          "Cannot use " + type.Sql() + " for partition column."));
       }
     }
-    for (std::size_t i = 0; i < run.columns().size(); i++) {
+    const std::size_t columns = run.columns().size() - (spec.by_task ? 1 : 0);
+    for (std::size_t i = 0; i < columns; i++) {
       if (!is_partition[i]) {
         const auto& column = run.columns()[i];
         fields.push_back({column.name, column.type, column.nullable, column.metadata});
@@ -151,9 +154,11 @@ class FileSetWriter {
     while (auto chunk = run_.Next()) {
       Route(*chunk);
     }
-    if (result_.row_count == 0 && partition_columns_.empty() && spec_.write_empty_file) {
-      Open(PartitionOf("", nullptr, 0));
+    if (partition_columns_.empty() && spec_.write_empty_file && !partitions_.contains("0/")) {
+      Open(PartitionOf("0/", 0, nullptr, 0));  // the first task writes a file though it has no row
     }
+    std::stable_sort(in_order_.begin(), in_order_.end(),
+                     [](const Partition* a, const Partition* b) { return a->task < b->task; });
     for (auto* partition : in_order_) {
       Close(*partition);
     }
@@ -170,23 +175,31 @@ class FileSetWriter {
       data.data[i].Reference(chunk.data[data_columns_[i]]);
     }
     data.SetCardinality(chunk.size());
-    if (partition_columns_.empty()) {
-      Append(PartitionOf("", nullptr, 0), data);
+    if (partition_columns_.empty() && !spec_.by_task) {
+      Append(PartitionOf("0/", 0, nullptr, 0), data);
       return;
     }
+    const std::int64_t* tasks = nullptr;
+    if (spec_.by_task) {
+      auto& last = chunk.data.back();
+      last.Flatten(chunk.size());
+      tasks = duckdb::FlatVector::GetData<std::int64_t>(last);
+    }
+    const auto task_of = [tasks](duckdb::idx_t row) { return tasks == nullptr ? 0 : tasks[row]; };
     // Rows of one partition, in order.
     std::vector<std::pair<Partition*, std::vector<std::uint32_t>>> groups;
     std::unordered_map<Partition*, std::size_t> places;
-    bool constant = true;
+    bool constant =
+        tasks == nullptr || std::all_of(tasks, tasks + chunk.size(), [tasks](auto t) { return t == *tasks; });
     for (const auto column : partition_columns_) {
       constant = constant && chunk.data[column].GetVectorType() == duckdb::VectorType::CONSTANT_VECTOR;
     }
     if (constant) {
-      Append(PartitionOf(KeyOf(chunk, 0), &chunk, 0), data);
+      Append(PartitionOf(KeyOf(chunk, 0, task_of(0)), task_of(0), &chunk, 0), data);
       return;
     }
     for (duckdb::idx_t row = 0; row < chunk.size(); row++) {
-      auto& partition = PartitionOf(KeyOf(chunk, row), &chunk, row);
+      auto& partition = PartitionOf(KeyOf(chunk, row, task_of(row)), task_of(row), &chunk, row);
       const auto place = places.try_emplace(&partition, groups.size());
       if (place.second) {
         groups.emplace_back(&partition, std::vector<std::uint32_t>());
@@ -206,12 +219,17 @@ class FileSetWriter {
     }
   }
 
-  /// The row's partition values in a form that is equal only where they are.
-  std::string KeyOf(duckdb::DataChunk& chunk, duckdb::idx_t row) {
-    std::string key;
+  /// An empty string has the folder of NULL, and is NULL when it is read.
+  static bool IsEmptyText(const duckdb::Value& value) {
+    return value.type().id() == duckdb::LogicalTypeId::VARCHAR && duckdb::StringValue::Get(value).empty();
+  }
+
+  /// The row's task and partition values in a form that is equal only where they are.
+  std::string KeyOf(duckdb::DataChunk& chunk, duckdb::idx_t row, std::int64_t task) {
+    std::string key = std::to_string(task) + "/";
     for (const auto column : partition_columns_) {
       const auto value = chunk.GetValue(column, row);
-      if (value.IsNull()) {
+      if (value.IsNull() || IsEmptyText(value)) {
         key += 'n';
         continue;
       }
@@ -226,19 +244,21 @@ class FileSetWriter {
     return key;
   }
 
-  Partition& PartitionOf(const std::string& key, duckdb::DataChunk* chunk, duckdb::idx_t row) {
+  Partition& PartitionOf(const std::string& key, std::int64_t task, duckdb::DataChunk* chunk, duckdb::idx_t row) {
     auto& slot = partitions_[key];
     if (slot != nullptr) {
       return *slot;
     }
     slot = std::make_unique<Partition>();
+    slot->task = task;
     in_order_.push_back(slot.get());
     if (chunk == nullptr) {
       return *slot;
     }
     for (std::size_t i = 0; i < partition_columns_.size(); i++) {
       const auto& column = run_.columns()[partition_columns_[i]];
-      auto value = FromCarrier(chunk->GetValue(partition_columns_[i], row), column.type);
+      const auto carried = chunk->GetValue(partition_columns_[i], row);
+      auto value = IsEmptyText(carried) ? types::Value() : FromCarrier(carried, column.type);
       if (spec_.partition_folders) {
         const std::string& name =
             i < spec_.partition_folder_names.size() ? spec_.partition_folder_names[i] : column.name;
@@ -252,9 +272,11 @@ class FileSetWriter {
   }
 
   void Open(Partition& partition) {
+    char task[24];
     char number[16];
+    std::snprintf(task, sizeof(task), "%05lld", static_cast<long long>(partition.task));
     std::snprintf(number, sizeof(number), "%03d", partition.files++);
-    partition.relative_path = partition.folder + "part-00000-" + NewUuid() + "-c" + number + extension_;
+    partition.relative_path = partition.folder + "part-" + task + "-" + NewUuid() + "-c" + number + extension_;
     if (!partition.folder.empty()) {
       std::filesystem::create_directories(spec_.folder + "/" + partition.folder);
     }

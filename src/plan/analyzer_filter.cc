@@ -113,7 +113,20 @@ Result<PlanPtr> Analyzer::Sort(const sc::Sort& sort) {
   for (const sc::Expression_SortOrder& key : sort.order()) {
     order.push_back(&key);
   }
-  return SortBy(std::move(input), order);
+  FLEUVE_ASSIGN(PlanPtr sorted, SortBy(std::move(input), order));
+  if (!sort.has_is_global() || sort.is_global()) {
+    return sorted;
+  }
+  // The node itself, or the one below a projection that leaves out what only the sort saw.
+  const bool projected = sorted->kind != PlanKind::kSort;
+  auto local = std::make_shared<LogicalPlan>(projected ? *sorted->children.front() : *sorted);
+  local->all = true;
+  if (!projected) {
+    return PlanPtr(std::move(local));
+  }
+  auto above = std::make_shared<LogicalPlan>(*sorted);
+  above->children.front() = std::move(local);
+  return PlanPtr(std::move(above));
 }
 
 Result<PlanPtr> Analyzer::SortBy(PlanPtr input, const std::vector<const sc::Expression_SortOrder*>& order) {
@@ -264,19 +277,50 @@ Result<PlanPtr> Analyzer::DistinctRows(PlanPtr input) {
 Result<PlanPtr> Analyzer::RepartitionByExpression(const sc::RepartitionByExpression& repartition) {
   FLEUVE_ASSIGN(PlanPtr input, Relation(repartition.input()));
   const Scope scope = ScopeOf(input);
+  std::vector<ExprPtr> keys;
+  bool by_range = false;
   for (const sc::Expression& expression : repartition.partition_exprs()) {
-    // Only checked: a result has one partition.
-    if (expression.has_sort_order()) {
-      FLEUVE_TRY(Expression(expression.sort_order().child(), scope));
-    } else {
-      FLEUVE_TRY(Expression(expression, scope));
-    }
+    by_range = by_range || expression.has_sort_order();
+    FLEUVE_ASSIGN(ExprPtr key,
+                  Expression(expression.has_sort_order() ? expression.sort_order().child() : expression, scope));
+    keys.push_back(std::move(key));
   }
   auto plan = std::make_shared<LogicalPlan>();
   plan->kind = PlanKind::kRepartition;
   plan->is_streaming = input->is_streaming;
   plan->output = input->output;
   plan->shuffle = true;
+  if (!by_range) {
+    plan->count = repartition.num_partitions();
+    plan->exprs = std::move(keys);
+  }
+  plan->children.push_back(std::move(input));
+  return PlanPtr(std::move(plan));
+}
+
+Result<PlanPtr> Analyzer::Hint(const sc::Hint& hint) {
+  FLEUVE_ASSIGN(PlanPtr input, Relation(hint.input()));
+  const std::string name = LowerName(hint.name());
+  if (name != "repartition" && name != "coalesce") {
+    return input;
+  }
+  auto plan = std::make_shared<LogicalPlan>();
+  plan->kind = PlanKind::kRepartition;
+  plan->is_streaming = input->is_streaming;
+  plan->output = input->output;
+  plan->shuffle = name == "repartition";
+  for (int i = 0; i < hint.parameters_size(); ++i) {
+    const sc::Expression& parameter = hint.parameters(i);
+    if (i == 0 && parameter.has_literal() && parameter.literal().has_integer()) {
+      plan->count = parameter.literal().integer();
+    } else if (plan->shuffle) {
+      FLEUVE_ASSIGN(ExprPtr key, Expression(parameter, ScopeOf(input)));
+      plan->exprs.push_back(std::move(key));
+    }
+  }
+  if (plan->count <= 0) {
+    return input;
+  }
   plan->children.push_back(std::move(input));
   return PlanPtr(std::move(plan));
 }

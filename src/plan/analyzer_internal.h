@@ -111,7 +111,8 @@ class Analyzer {
   Result<PlanPtr> LocalRelation(const sc::LocalRelation& relation);
   Result<PlanPtr> ChunkedLocalRelation(const sc::ChunkedCachedLocalRelation& relation);
   Result<PlanPtr> LocalRows(std::vector<std::string> streams, const std::string& schema_text);
-  Result<PlanPtr> Range(std::int64_t start, std::int64_t end, std::int64_t step);
+  /// \param parts  the number of partitions asked for; 0 = none
+  Result<PlanPtr> Range(std::int64_t start, std::int64_t end, std::int64_t step, std::int64_t parts = 0);
   Result<PlanPtr> SubqueryAlias(PlanPtr input, const std::string& alias, const std::vector<std::string>& qualifier);
   Result<PlanPtr> TableFunction(const std::string& name,
                                 const google::protobuf::RepeatedPtrField<sc::Expression>& arguments,
@@ -172,6 +173,8 @@ class Analyzer {
   Result<PlanPtr> Deduplicate(const sc::Deduplicate& deduplicate);
   Result<PlanPtr> DistinctRows(PlanPtr input);
   Result<PlanPtr> RepartitionByExpression(const sc::RepartitionByExpression& repartition);
+  /// Hints tell how to run, never what comes out: only REPARTITION and COALESCE leave something in the plan.
+  Result<PlanPtr> Hint(const sc::Hint& hint);
   /// Analyzes expressions over `input`, bringing up columns and aggregates from below where needed; `input` becomes the
   /// plan that has them.
   Result<std::vector<ExprPtr>> ResolveOver(PlanPtr& input, const std::vector<const sc::Expression*>& expressions);

@@ -123,7 +123,8 @@ Result<PlanPtr> Analyzer::RelationBody(const sc::Relation& relation) {
       return Deduplicate(relation.deduplicate());
     case sc::Relation::kRange: {
       const sc::Range& range = relation.range();
-      return Range(range.has_start() ? range.start() : 0, range.end(), range.step());
+      return Range(range.has_start() ? range.start() : 0, range.end(), range.step(),
+                   range.has_num_partitions() ? range.num_partitions() : 0);
     }
     case sc::Relation::kSubqueryAlias: {
       FLEUVE_ASSIGN(PlanPtr input, Relation(relation.subquery_alias().input()));
@@ -141,10 +142,8 @@ Result<PlanPtr> Analyzer::RelationBody(const sc::Relation& relation) {
       return Drop(relation.drop());
     case sc::Relation::kToSchema:
       return ToSchema(relation.to_schema());
-    case sc::Relation::kHint: {
-      // Hints tell how to run, never what comes out.
-      return Relation(relation.hint().input());
-    }
+    case sc::Relation::kHint:
+      return Hint(relation.hint());
     case sc::Relation::kUnpivot:
       return Unpivot(relation.unpivot());
     case sc::Relation::kRepartition: {
@@ -157,6 +156,7 @@ Result<PlanPtr> Analyzer::RelationBody(const sc::Relation& relation) {
       }
       auto plan = Over(PlanKind::kRepartition, std::move(input));
       plan->shuffle = !relation.repartition().has_shuffle() || relation.repartition().shuffle();
+      plan->count = relation.repartition().num_partitions();
       return PlanPtr(std::move(plan));
     }
     case sc::Relation::kRepartitionByExpression:
@@ -327,7 +327,7 @@ Result<PlanPtr> Analyzer::SubqueryAlias(PlanPtr input, const std::string& alias,
   return PlanPtr(std::move(plan));
 }
 
-Result<PlanPtr> Analyzer::Range(std::int64_t start, std::int64_t end, std::int64_t step) {
+Result<PlanPtr> Analyzer::Range(std::int64_t start, std::int64_t end, std::int64_t step, std::int64_t parts) {
   if (step == 0) {
     return Error(ErrorKind::kInvalidArgument, "INVALID_PARAMETER_VALUE", "requirement failed: step (0) cannot be 0")
         .Family(ErrorFamily::kIllegalArgument);
@@ -335,6 +335,7 @@ Result<PlanPtr> Analyzer::Range(std::int64_t start, std::int64_t end, std::int64
   auto plan = std::make_shared<LogicalPlan>();
   plan->kind = PlanKind::kRange;
   plan->range = {start, end, step};
+  plan->count = parts;
   Attribute id;
   id.id = NewAttributeId();
   id.name = "id";

@@ -649,7 +649,7 @@ Result<PlanPtr> Analyzer::TableFunction(const std::string& name,
     if (numbers.size() == 1) {
       return Range(0, numbers[0], 1);
     }
-    return Range(numbers[0], numbers[1], numbers.size() > 2 ? numbers[2] : 1);
+    return Range(numbers[0], numbers[1], numbers.size() > 2 ? numbers[2] : 1, numbers.size() > 3 ? numbers[3] : 0);
   }
   if (is_builtin && FindFunctionKind(lower) == FunctionKind::kGenerator) {
     auto one = std::make_shared<LogicalPlan>();

@@ -399,6 +399,22 @@ Result<RowsResult> Executor::AlterTable(const pb::AlterTable& alter, SessionReso
         return Error::Unsupported("ALTER TABLE ... SET LOCATION of a path");
       }
       FLEUVE_ASSIGN(const storage::Location location, storage::Resolve(alter.set_location().location()));
+      const auto there = context.logs->Open(location)->Latest();
+      if (!there.ok() && there.error().condition() == "DELTA_TABLE_NOT_FOUND") {
+        return Error(ErrorKind::kNotFound, "DELTA_MISSING_DELTA_TABLE",
+                     location.path + " is not a Delta table, so it cannot be the location of one.")
+            .With("tableName", location.path);
+      }
+      FLEUVE_TRY(there);
+      FLEUVE_ASSIGN(const delta::SnapshotPtr now, context.logs->Open(table.location)->Latest());
+      if (!(*there)->schema().EqualsIgnoringNullability(now->schema()) ||
+          (*there)->metadata().partition_columns != now->metadata().partition_columns) {
+        return Error(ErrorKind::kInvalidArgument, "DELTA_SET_LOCATION_SCHEMA_MISMATCH",
+                     "The new location holds a table of another schema: " + (*there)->schema().SimpleString() +
+                         " instead of " + now->schema().SimpleString() + ".")
+            .With("original", now->schema().SimpleString())
+            .With("destination", (*there)->schema().SimpleString());
+      }
       catalog::Table row = *target.row;
       row.location = location.path;
       row.kind = catalog::TableKind::kExternal;
@@ -415,7 +431,10 @@ Result<RowsResult> Executor::AlterTable(const pb::AlterTable& alter, SessionReso
           tables::DropFeature(context, table, alter.drop_feature().feature(), alter.drop_feature().truncate_history()));
       return Nothing();
     case pb::AlterTable::kPartitionChange:
-      return Error::Unsupported("ALTER TABLE ... PARTITION");
+      return Error(ErrorKind::kUnsupported, "INVALID_PARTITION_OPERATION.PARTITION_MANAGEMENT_IS_UNSUPPORTED",
+                   "The partition command is invalid. Table " + table.name + " does not support partition management.")
+          .With("name", table.name)
+          .Family(ErrorFamily::kAnalysis);
     case pb::AlterTable::kUnsupported:
       return Error::Unsupported("ALTER TABLE ... " + alter.unsupported());
     default:

@@ -285,12 +285,12 @@ Result<void> AddColumns(const TableContext& context, const TableRef& table, cons
 Result<void> RenameColumn(const TableContext& context, const TableRef& table, const std::vector<std::string>& path,
                           const std::string& name) {
   return Alter(context, table, "RENAME COLUMN", [&](Alteration& a) -> Result<void> {
+    FLEUVE_TRY(CheckNotUsed(a, path[0], context.config));
     if (delta::ColumnMappingMode(a.metadata) == "none") {
       return Error(ErrorKind::kUnsupported, "DELTA_UNSUPPORTED_RENAME_COLUMN",
                    "Columns can be renamed only where column mapping is on: set the table property "
                    "'delta.columnMapping.mode' = 'name'.");
     }
-    FLEUVE_TRY(CheckNotUsed(a, path[0], context.config));
     std::string old_name;
     FLEUVE_ASSIGN(types::Schema schema,
                   ChangeStruct(
@@ -446,7 +446,9 @@ Result<void> AlterColumn(const TableContext& context, const TableRef& table, con
       }
       if (change.nullable && *change.nullable != field.nullable) {
         if (!*change.nullable) {
-          return refuse("from nullable to NOT NULL");
+          return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_2330",
+                       "Cannot change nullable column to non-nullable: " + Dotted(change.path) + ".")
+              .Family(ErrorFamily::kAnalysis);
         }
         field.nullable = true;
       }
@@ -461,7 +463,17 @@ Result<void> AlterColumn(const TableContext& context, const TableRef& table, con
         }
         auto one_row = std::make_shared<plan::LogicalPlan>();
         one_row->kind = plan::PlanKind::kOneRow;
-        FLEUVE_ASSIGN(const plan::ExprPtr value, AnalyzeSql(*change.set_default, one_row, context.config));
+        auto analyzed = AnalyzeSql(*change.set_default, one_row, context.config);
+        if (!analyzed.ok() && analyzed.error().condition().starts_with("UNRESOLVED_COLUMN")) {
+          return Error(ErrorKind::kInvalidArgument, "INVALID_DEFAULT_VALUE.UNRESOLVED_EXPRESSION",
+                       "The default value " + *change.set_default + " of column " + field.name +
+                           " refers to what is not there.");
+        }
+        FLEUVE_ASSIGN(const plan::ExprPtr value, std::move(analyzed));
+        if (plan::AnyExpr(value, [](const plan::Expr& e) { return e.kind == plan::ExprKind::kSubquery; })) {
+          return Error(ErrorKind::kInvalidArgument, "INVALID_DEFAULT_VALUE.SUBQUERY_EXPRESSION",
+                       "The default value " + *change.set_default + " of column " + field.name + " has a subquery.");
+        }
         const auto aligned = AlignExpr(value, field.type, true, context.config);
         if (!aligned.ok() || (value->type.IsString() && !field.type.IsString())) {
           return Error(ErrorKind::kInvalidArgument, "INVALID_DEFAULT_VALUE.DATA_TYPE",

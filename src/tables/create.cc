@@ -291,6 +291,8 @@ Result<types::Schema> CreateTable(const TableContext& context, const TableRef& t
     if (options.compression) {
       files.compression = *options.compression;
     }
+    files.by_task = true;
+    files.empty_file = true;
     FLEUVE_ASSIGN(written, WriteDataFiles(context, table.location, metadata, schema, rows, constraints, files));
     for (const delta::AddFile& add : written.adds) {
       actions.emplace_back(add);
@@ -319,7 +321,7 @@ Result<types::Schema> CreateTable(const TableContext& context, const TableRef& t
   parameters.Set("properties", Json(JsonMap(metadata.configuration)));
   operation.parameters = std::move(parameters);
   if (spec.query != nullptr) {
-    operation.metrics = {{"numFiles", std::to_string(written.adds.size())}};
+    operation.metrics = {{"numFiles", std::to_string(written.written_files)}};
     if (replaces) {
       operation.metrics.emplace_back("numRemovedFiles", std::to_string(removed));
       operation.metrics.emplace_back("numRemovedBytes", std::to_string(removed_bytes));

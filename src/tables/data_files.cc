@@ -11,6 +11,7 @@
 #include "engine/engine.h"
 #include "plan/analyzer.h"
 #include "plan/call_function.h"
+#include "plan/write_tasks.h"
 #include "tables/data_files_internal.h"
 #include "tables/file_statistics_internal.h"
 #include "tables/schema_internal.h"
@@ -141,6 +142,18 @@ Result<std::vector<Value::List>> RunRows(const TableContext& context, const plan
 Result<std::vector<RowConstraint>> ConstraintsOf(const delta::Metadata& metadata, const types::Schema& schema,
                                                  const plan::PlanPtr& rows, const plan::AnalysisConfig& config) {
   std::vector<RowConstraint> constraints;
+  // Of several rules that a row breaks the first is told: CHECK constraints come first.
+  for (const auto& [key, sql] : metadata.configuration) {
+    if (!key.starts_with("delta.constraints.")) {
+      continue;
+    }
+    FLEUVE_ASSIGN(ExprPtr condition, AnalyzeSql(sql, rows, config));
+    constraints.push_back({std::move(condition),
+                           Error(ErrorKind::kInvalidArgument, "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES",
+                                 "The data to write breaks the CHECK constraint " + key.substr(18) + " (" + sql + ").")
+                               .With("constraintName", key.substr(18))
+                               .With("expression", sql)});
+  }
   const auto column = [&](std::size_t i) { return plan::MakeAttribute(rows->output[i]); };
   std::vector<std::pair<std::string, ExprPtr>> not_null;
   CollectNotNull(schema, column, not_null);
@@ -179,17 +192,6 @@ Result<std::vector<RowConstraint>> ConstraintsOf(const delta::Metadata& metadata
            Error(ErrorKind::kInvalidArgument, "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES",
                  "A value of the generated column " + field.name + " is not what " + *sql + " gives.")});
     }
-  }
-  for (const auto& [key, sql] : metadata.configuration) {
-    if (!key.starts_with("delta.constraints.")) {
-      continue;
-    }
-    FLEUVE_ASSIGN(ExprPtr condition, AnalyzeSql(sql, rows, config));
-    constraints.push_back({std::move(condition),
-                           Error(ErrorKind::kInvalidArgument, "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES",
-                                 "The data to write breaks the CHECK constraint " + key.substr(18) + " (" + sql + ").")
-                               .With("constraintName", key.substr(18))
-                               .With("expression", sql)});
   }
   return constraints;
 }
@@ -235,7 +237,11 @@ Result<DataFiles> WriteDataFiles(const TableContext& context, const storage::Loc
   if (has_void) {
     plan = ProjectTo(plan, std::move(kept), DataType::Struct(kept_fields));
   }
-  FLEUVE_ASSIGN(const plan::PlanPtr prepared, plan::Prepare(plan, context.config));
+  plan::TaskedPlan tasked{plan, 1};
+  if (options.by_task) {
+    FLEUVE_ASSIGN(tasked, plan::SpreadOverTasks(plan, context.config));
+  }
+  FLEUVE_ASSIGN(const plan::PlanPtr prepared, plan::Prepare(tasked.plan, context.config));
 
   engine::WriteSpec spec;
   spec.format = plan::FileFormat::kParquet;
@@ -245,6 +251,8 @@ Result<DataFiles> WriteDataFiles(const TableContext& context, const storage::Loc
   spec.compression = options.compression;
   spec.max_file_rows = options.max_file_rows;
   spec.target_file_bytes = options.max_file_bytes;
+  spec.by_task = tasked.tasks > 1;
+  spec.write_empty_file = options.empty_file && metadata.partition_columns.empty();
   spec.session_zone = context.config.session_zone;
   if (mapped) {
     spec.physical_schema = delta::PhysicalSchemaOf(DataType::Struct(data_fields));
@@ -286,6 +294,10 @@ Result<DataFiles> WriteDataFiles(const TableContext& context, const storage::Loc
   DataFiles out;
   std::set<std::string> folders;
   for (const engine::WrittenFile& file : written.files) {
+    if (file.row_count == 0 && collects) {
+      out.bytes += file.size_bytes;
+      continue;
+    }
     delta::AddFile add;
     const std::string relative =
         (options.subfolder.empty() ? std::string() : options.subfolder + "/") + file.relative_path;
@@ -327,6 +339,7 @@ Result<DataFiles> WriteDataFiles(const TableContext& context, const storage::Loc
   }
   out.folders.assign(folders.begin(), folders.end());
   out.row_count = written.row_count;
+  out.written_files = static_cast<std::int64_t>(written.files.size());
   return out;
 }
 

@@ -27,6 +27,8 @@ struct DataFiles {
   std::vector<std::string> folders;
   std::int64_t row_count = 0;
   std::int64_t bytes = 0;
+  /// Files on disk; one without rows is not among `adds`.
+  std::int64_t written_files = 0;
 };
 
 struct DataFileOptions {
@@ -38,6 +40,11 @@ struct DataFileOptions {
   /// Below the table: `_change_data` for change files (no statistics then).
   std::string subfolder;
   bool statistics = true;
+  /// As many files as Spark's tasks would write (plan/write_tasks.h), for rows that the user's query gives.
+  bool by_task = false;
+  /// Rows that turn out to be none leave a file without rows behind, as Spark's first task does; the log does not name
+  /// it where statistics tell that it is empty.
+  bool empty_file = false;
 };
 
 /// NOT NULL, invariants and CHECK constraints of the table over the columns of `rows` (its output has the table's

@@ -16,10 +16,12 @@ using types::Value;
 
 namespace {
 
-Json PredicateParameter(const ExprPtr& condition) {
+Json PredicateParameter(const ExprPtr& condition, const char* without = nullptr) {
   Json::Array predicates;
   if (condition != nullptr) {
     predicates.emplace_back(condition->display);
+  } else if (without != nullptr) {
+    predicates.emplace_back(without);
   }
   Json parameters(Json::Object{});
   parameters.Set("predicate", Json(Json(std::move(predicates)).Dump()));
@@ -33,6 +35,13 @@ Result<void> CheckValue(const ExprPtr& value, const std::string& statement) {
                  "Subqueries are not supported in " + statement + ".")
         .With("operation", statement)
         .With("cond", value->display);
+  }
+  if (plan::AnyExpr(value, [](const plan::Expr& e) {
+        return e.kind == plan::ExprKind::kAggregate || e.kind == plan::ExprKind::kWindow;
+      })) {
+    return Error(ErrorKind::kInvalidArgument, "UNSUPPORTED_EXPR_FOR_OPERATOR",
+                 statement + " cannot use aggregate and window functions: " + value->display + ".")
+        .With("invalidExprSqls", value->display);
   }
   return {};
 }
@@ -71,7 +80,7 @@ Result<std::int64_t> Delete(const TableContext& context, const TableRef& table, 
     return std::int64_t{0};
   }
   delta::Operation operation = NamedOperation(context, truncate ? "TRUNCATE" : "DELETE");
-  operation.parameters = truncate ? Json(Json::Object{}) : PredicateParameter(condition);
+  operation.parameters = truncate ? Json(Json::Object{}) : PredicateParameter(condition, "true");
   const auto number = [](std::int64_t n) { return std::to_string(n); };
   const std::string elapsed = Millis(start, context.logs->context().clock->MonotonicNanos());
   operation.metrics = {{"numRemovedFiles", number(rewrite.removed_files)},
@@ -198,6 +207,7 @@ Result<RowsResult> UpdateTable(const TableContext& context, const TableRef& tabl
       FLEUVE_ASSIGN(MarkedRows some, MarkRows(context, snapshot, vector_files, vector_rows, true));
       some.vectors_removed += marked.vectors_removed;
       marked = std::move(some);
+      removed_files += static_cast<std::int64_t>(vector_files.size());
       actions.insert(actions.end(), marked.actions.begin(), marked.actions.end());
       removed_files += marked.removed_files;
       removed_bytes += marked.removed_bytes;

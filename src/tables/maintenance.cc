@@ -115,7 +115,13 @@ Result<RowsResult> Optimize(const TableContext& context, const TableRef& table, 
   const plan::PlanPtr leaf = TableLeaf(snapshot, table.name);
   plan::ExprPtr condition;
   if (spec.where) {
-    FLEUVE_ASSIGN(condition, AnalyzeSql(*spec.where, leaf, context.config));
+    auto analyzed = AnalyzeSql(*spec.where, leaf, context.config);
+    if (!analyzed.ok() && analyzed.error().condition().starts_with("UNRESOLVED_COLUMN")) {
+      return Error(ErrorKind::kInvalidArgument, "DELTA_NON_PARTITION_COLUMN_REFERENCE",
+                   "The predicate of OPTIMIZE refers to a column that the table lacks: " + *spec.where + ".")
+          .With("columnList", Join(metadata.partition_columns, ", "));
+    }
+    FLEUVE_ASSIGN(condition, std::move(analyzed));
     FLEUVE_ASSIGN(condition, plan::PadCharAttributes(condition, context.config));
     std::string other;
     plan::VisitExpr(condition, [&](const plan::Expr& e) {

@@ -32,6 +32,13 @@ Result<void> CheckCondition(const ExprPtr& condition, const std::string& stateme
         .With("operation", statement)
         .With("cond", condition->display);
   }
+  if (plan::AnyExpr(condition, [](const plan::Expr& e) {
+        return e.kind == plan::ExprKind::kAggregate || e.kind == plan::ExprKind::kWindow;
+      })) {
+    return Error(ErrorKind::kInvalidArgument, "UNSUPPORTED_EXPR_FOR_OPERATOR",
+                 statement + " cannot use aggregate and window functions: " + condition->display + ".")
+        .With("invalidExprSqls", condition->display);
+  }
   if (!condition->type.Is(types::TypeKind::kBoolean)) {
     return Error(ErrorKind::kInvalidArgument, "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN",
                  "The condition " + condition->display + " of type " + condition->type.Sql() + " is not a boolean.")
@@ -163,6 +170,11 @@ Result<ExprPtr> Update(const ExprPtr& old_value, const DataType& type, const std
     }
   }
   if (!type.Is(types::TypeKind::kStruct)) {
+    if (type.Is(types::TypeKind::kMap)) {
+      return Error(ErrorKind::kUnsupported, "DELTA_UNSUPPORTED_NESTED_FIELD_IN_UPDATE",
+                   "Only fields of structs can be set: " + name + " is of type " + type.SimpleString() + ".")
+          .Family(ErrorFamily::kAnalysis);
+    }
     return Error(ErrorKind::kInvalidArgument, "DELTA_NESTED_FIELDS_NEED_RENAME",
                  "Fields of " + name + " of type " + type.SimpleString() + " cannot be set.");
   }

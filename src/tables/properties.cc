@@ -41,6 +41,7 @@ constexpr auto kProperties = std::to_array<Property>({
     {"delta.enableInCommitTimestamps", Kind::kBool},
     {"delta.enableRowTracking", Kind::kBool},
     {"delta.enableTypeWidening", Kind::kBool},
+    {"delta.enableVariantShredding", Kind::kBool},
     {"delta.inCommitTimestampEnablementTimestamp", Kind::kInteger},
     {"delta.inCommitTimestampEnablementVersion", Kind::kInteger},
     {"delta.isolationLevel", Kind::kText},

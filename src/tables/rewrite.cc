@@ -425,7 +425,7 @@ Result<Rewrite> DeleteRows(const TableContext& context, const delta::SnapshotPtr
     out.actions.emplace_back(RemovalOf(file.add, now, data_change));
     ++out.removed_files;
     out.removed_bytes += file.add.size;
-    out.vectors_removed += marks && file.add.deletion_vector ? 1 : 0;
+    out.vectors_removed += file.add.deletion_vector ? 1 : 0;
     if (file.matching != file.rows) {
       partly.push_back(file.add);
       out.copied_rows += file.rows - file.matching;
@@ -447,7 +447,13 @@ Result<Rewrite> DeleteRows(const TableContext& context, const delta::SnapshotPtr
   }
   // With vectors the feed is read from the vectors themselves.
   const bool changes = data_change && KeepsChanges(*snapshot);
-  if (!partly.empty()) {
+  // Files of which nothing stays are rewritten too as Spark does it: the one file of their rest has no row.
+  const bool reads_rows = condition != nullptr && plan::AnyExpr(condition, [](const plan::Expr& part) {
+                            return part.kind == plan::ExprKind::kAttribute;
+                          });
+  const bool empties =
+      partly.empty() && out.removed_files > 0 && !marks && reads_rows && snapshot->metadata().partition_columns.empty();
+  if (!partly.empty() || empties) {
     FLEUVE_ASSIGN(const FileRows rows, ScanFiles(snapshot, partly, columns, {.row_ids = true}));
     const ExprPtr yes = plan::MakeLiteral(Value(true), DataType::Boolean());
     const ExprPtr matches =
@@ -465,6 +471,7 @@ Result<Rewrite> DeleteRows(const TableContext& context, const delta::SnapshotPtr
     AppendRowIds(snapshot->metadata(), ids, &kept, &written_schema);
     DataFileOptions options;
     options.data_change = data_change;
+    options.empty_file = empties;
     FLEUVE_ASSIGN(
         DataFiles written,
         WriteDataFiles(context, snapshot->location(), snapshot->metadata(), snapshot->schema(),
@@ -475,7 +482,7 @@ Result<Rewrite> DeleteRows(const TableContext& context, const delta::SnapshotPtr
     written.files.insert(written.files.end(), out.written.files.begin(), out.written.files.end());
     written.folders.insert(written.folders.end(), out.written.folders.begin(), out.written.folders.end());
     out.written = std::move(written);
-    if (changes) {
+    if (changes && !empties) {
       // The change feed of the commit is only what stands in change files, so it holds the whole files' rows too.
       std::vector<delta::AddFile> all;
       for (const TouchedFiles::File& file : touched.files) {

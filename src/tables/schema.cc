@@ -55,6 +55,13 @@ struct Merger {
     if (table.IsString() && data.IsString()) {
       return table;
     }
+    // Parquet stores the three smallest integers alike.
+    const auto small = [](const DataType& type) {
+      return type.Is(TypeKind::kByte) ? 1 : type.Is(TypeKind::kShort) ? 2 : type.Is(TypeKind::kInt) ? 3 : 0;
+    };
+    if (small(data) > 0 && small(data) < small(table)) {
+      return table;
+    }
     if (rules.widen && rules.add_columns && MayWidenAutomatically(table, data, config)) {
       return data;
     }
@@ -263,7 +270,7 @@ Result<types::Schema> MergeSchemas(const types::Schema& table, const types::Sche
   std::set<std::string> seen;
   for (const StructField& field : data.fields()) {
     if (!seen.insert(AsciiLower(field.name)).second) {
-      return Error(ErrorKind::kInvalidArgument, "DELTA_DUPLICATE_COLUMNS_FOUND",
+      return Error(ErrorKind::kInvalidArgument, "DELTA_DUPLICATE_COLUMNS_FOUND.DATA",
                    "The data has the column " + field.name + " more than once.")
           .With("coltype", "in the data to save")
           .With("duplicateCols", field.name);

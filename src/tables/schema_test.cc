@@ -36,7 +36,9 @@ TEST(MergeSchemas, OtherTypesNeedCastsOrWidening) {
   EXPECT_EQ(Merge("id int", "id bigint", {.add_columns = true, .widen = true}), "struct<id:bigint>");
   EXPECT_EQ(Merge("id int", "id string", {.add_columns = true, .widen = true}), "DELTA_FAILED_TO_MERGE_FIELDS");
   EXPECT_EQ(Merge("id int", "id array<int>", {.allow_casts = true}), "DELTA_FAILED_TO_MERGE_FIELDS");
-  EXPECT_EQ(Merge("id int", "id int, ID int"), "DELTA_DUPLICATE_COLUMNS_FOUND");
+  EXPECT_EQ(Merge("id int", "id int, ID int"), "DELTA_DUPLICATE_COLUMNS_FOUND.DATA");
+  EXPECT_EQ(Merge("id int, s struct<a:short>", "id short, s struct<a:byte>"), "struct<id:int,s:struct<a:smallint>>");
+  EXPECT_EQ(Merge("id short", "id int"), "DELTA_FAILED_TO_MERGE_FIELDS");
 }
 
 TEST(StoredSchema, LengthsMoveIntoMetadata) {

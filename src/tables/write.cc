@@ -168,6 +168,8 @@ class Writer {
     if (options_.compression) {
       files.compression = *options_.compression;
     }
+    files.by_task = true;
+    files.empty_file = !spec_.stream;
     auto run = WriteDataFiles(context_, table_.location, metadata_, schema_, rows, constraints, files);
     if (!run.ok()) {
       return RunError(std::move(run).error());
@@ -199,6 +201,10 @@ class Writer {
       actions.emplace_back(add);
     }
     FLEUVE_TRY(AddRemovals(written, &actions));
+    if (actions.empty() && !spec_.stream && !overwrite_ && !metadata_changed_ && snapshot_ != nullptr) {
+      pending->skipped_ = true;  // an append of nothing is no version
+      return std::unique_ptr<PendingWrite>(std::move(pending));
+    }
     FLEUVE_ASSIGN(const delta::StagedCommit staged, transaction_->Stage(std::move(actions), MakeOperation(written)));
     pending->files_ = written.files;
     pending->files_.insert(pending->files_.end(), extra_files_.begin(), extra_files_.end());
@@ -313,7 +319,7 @@ class Writer {
     rules.allow_casts = spec_.stream || spec_.store_assignment || spec_.match == ColumnMatch::kByPosition;
     rules.widen = snapshot_->BooleanProperty("delta.enableTypeWidening", false);
     auto merging = MergeSchemas(schema_, data, rules, context_.config);
-    if (!merging.ok() && spec_.is_insert && merging.error().condition() == "DELTA_DUPLICATE_COLUMNS_FOUND") {
+    if (!merging.ok() && spec_.is_insert && merging.error().condition() == "DELTA_DUPLICATE_COLUMNS_FOUND.DATA") {
       return Error(ErrorKind::kInvalidArgument, "DELTA_DUPLICATE_COLUMNS_FOUND.READ_SCHEMA", merging.error().message());
     }
     FLEUVE_ASSIGN(types::Schema merged, std::move(merging));
@@ -545,7 +551,7 @@ class Writer {
       if (options_.replace_where) {
         parameters.Set("predicate", Json(*options_.replace_where));
       }
-      operation.metrics = {{"numFiles", number(static_cast<std::int64_t>(written.adds.size()))}};
+      operation.metrics = {{"numFiles", number(written.written_files)}};
       if (overwrite_ && snapshot_ != nullptr) {
         operation.metrics.emplace_back("numRemovedFiles", number(removed_files_));
         operation.metrics.emplace_back("numRemovedBytes", number(removed_bytes_));

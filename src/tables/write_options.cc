@@ -151,9 +151,9 @@ delta::StringMap DefaultProperties(const plan::AnalysisConfig& config) {
   static constexpr auto kKeys = std::to_array<std::string_view>(
       {"appendOnly", "checkpointInterval", "checkpointPolicy", "columnMapping.mode", "dataSkippingNumIndexedCols",
        "deletedFileRetentionDuration", "enableChangeDataFeed", "enableDeletionVectors", "enableExpiredLogCleanup",
-       "enableInCommitTimestamps", "enableRowTracking", "enableTypeWidening", "logRetentionDuration",
-       "minReaderVersion", "minWriterVersion", "setTransactionRetentionDuration", "checkpoint.writeStatsAsJson",
-       "checkpoint.writeStatsAsStruct"});
+       "enableInCommitTimestamps", "enableRowTracking", "enableTypeWidening", "enableVariantShredding",
+       "logRetentionDuration", "minReaderVersion", "minWriterVersion", "setTransactionRetentionDuration",
+       "checkpoint.writeStatsAsJson", "checkpoint.writeStatsAsStruct"});
   delta::StringMap out;
   for (const std::string_view key : kKeys) {
     if (auto value = Conf(config, "spark.databricks.delta.properties.defaults." + std::string(key))) {

@@ -13,13 +13,6 @@ GOLDEN = os.path.join(HERE, "..", "golden", "delta")
 sys.path.insert(0, os.path.join(HERE, "..", "conformance"))
 from harness import condition, rows  # noqa: E402
 
-# What is not read as the reference reads it yet, and why.
-GAPS = {
-    "compression_codecs": "Parquet pages compressed with Hadoop's LZ4 are refused by name",
-    "rs_types": "a NaN is greater than 0 here, whatever the file's statistics say",
-    "variant": "VARIANT columns of Parquet files are refused by name",
-}
-
 NAMES = sorted(n for n in os.listdir(GOLDEN) if os.path.isdir(os.path.join(GOLDEN, n)))
 
 
@@ -46,8 +39,6 @@ def table_of(name, tmp_path):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_newest_version_is_read(name, golden_spark, tmp_path):
-    if name in GAPS:
-        pytest.xfail(GAPS[name])
     expected = json.load(open(os.path.join(GOLDEN, name, "expected.json")))
     path = table_of(name, tmp_path)
     load = golden_spark.read.format("delta").load
@@ -73,8 +64,6 @@ def test_the_newest_version_is_read(name, golden_spark, tmp_path):
 @pytest.mark.parametrize("name", [n for n in NAMES if "versions" in open(os.path.join(GOLDEN, n, "expected.json")).read()])
 def test_old_versions_are_read(name, golden_spark, tmp_path):
     expected = json.load(open(os.path.join(GOLDEN, name, "expected.json")))
-    if name in GAPS:
-        pytest.xfail(GAPS[name])
     if "versions" not in expected:
         pytest.skip("the table has none")
     path = table_of(name, tmp_path)

@@ -9,6 +9,7 @@
 #include "base/ids.h"
 #include "connectors/files/file_schema.h"
 #include "plan/analyzer.h"
+#include "plan/write_tasks.h"
 #include "storage/object_store.h"
 
 namespace fleuve::connectors::files {
@@ -169,7 +170,9 @@ Result<engine::WriteResult> WriteFolder(engine::Engine& engine, const plan::Plan
         ErrorKind::kInvalidArgument, "INVALID_OPTION_VALUE",
         "Invalid value '" + overwrite_mode + "' for option 'partitionOverwriteMode': must be static or dynamic.");
   }
-  FLEUVE_ASSIGN(const plan::PlanPtr prepared, plan::Prepare(plan, config));
+  FLEUVE_ASSIGN(const plan::TaskedPlan tasked, plan::SpreadOverTasks(plan, config));
+  spec.by_task = tasked.tasks > 1;
+  FLEUVE_ASSIGN(const plan::PlanPtr prepared, plan::Prepare(tasked.plan, config));
   const fs::path staging = target / ("_temporary-" + NewUuid());
   fs::create_directories(staging, code);
   if (code) {

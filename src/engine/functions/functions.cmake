@@ -31,6 +31,9 @@ set(ENGINE_FUNCTIONS_SOURCES
   functions/text_formats.cc
   functions/text_numbers.cc
   functions/value_text.cc
+  functions/variant_builder.cc
+  functions/variant_encode.cc
+  functions/variant_shredded.cc
   functions/variant_value.cc
   functions/variants.cc)
 find_package(OpenSSL REQUIRED)
