@@ -58,7 +58,6 @@ class ChangeSink final : public connectors::Sink {
     engine::ExecuteOptions options;
     options.token = batch.token;
     options.observer = batch.observer;
-    options.session_zone = batch.config.session_zone;
     FLEUVE_ASSIGN(auto reader, batch.engine->Execute(prepared, options));
     FLEUVE_ASSIGN(std::vector<columnar::RecordBatch> batches, engine::ReadAll(*reader));
     reader.reset();
