@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <future>
+
 #include "base/bytes.h"
 #include "base/ids.h"
 #include "base/json.h"
@@ -64,6 +66,23 @@ TEST(ResourceLeaseTest, OneMoreThreadIsLentOnlyWhereOneIsFree) {
   EXPECT_EQ(budget.TryAcquire(), nullptr);
   second.reset();
   EXPECT_NE(budget.TryAcquire(), nullptr);
+}
+
+TEST(ThreadPoolTest, ATaskMayDropThePool) {
+  std::promise<void> dropped;
+  std::promise<void> later;
+  auto pool = std::make_shared<ThreadPool>(1);
+  std::promise<void> begin;
+  pool->Submit([pool, &begin, &dropped]() mutable {
+    begin.get_future().wait();
+    pool.reset();
+    dropped.set_value();
+  });
+  pool->Submit([&later] { later.set_value(); });
+  pool.reset();
+  begin.set_value();
+  dropped.get_future().wait();
+  later.get_future().wait();
 }
 
 TEST(ThreadPoolTest, RunAllWaitsForEveryTask) {

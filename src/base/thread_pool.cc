@@ -6,27 +6,31 @@ namespace fleuve {
 
 ThreadPool::ThreadPool(int threads) {
   for (int i = 0; i < threads; ++i) {
-    threads_.emplace_back([this] { Loop(); });
+    threads_.emplace_back([queue = queue_] { Loop(queue); });
   }
 }
 
 ThreadPool::~ThreadPool() {
   {
-    const std::lock_guard lock(mutex_);
-    ending_ = true;
+    const std::lock_guard lock(queue_->mutex);
+    queue_->ending = true;
   }
-  wake_.notify_all();
+  queue_->wake.notify_all();
   for (auto& thread : threads_) {
-    thread.join();
+    if (thread.get_id() == std::this_thread::get_id()) {
+      thread.detach();
+    } else {
+      thread.join();
+    }
   }
 }
 
 void ThreadPool::Submit(std::function<void()> task) {
   {
-    const std::lock_guard lock(mutex_);
-    tasks_.push_back(std::move(task));
+    const std::lock_guard lock(queue_->mutex);
+    queue_->tasks.push_back(std::move(task));
   }
-  wake_.notify_one();
+  queue_->wake.notify_one();
 }
 
 void ThreadPool::RunAll(std::vector<std::function<void()>> tasks) {
@@ -44,17 +48,17 @@ void ThreadPool::RunAll(std::vector<std::function<void()>> tasks) {
   done.wait();
 }
 
-void ThreadPool::Loop() {
+void ThreadPool::Loop(const std::shared_ptr<Queue>& queue) {
   while (true) {
     std::function<void()> task;
     {
-      std::unique_lock lock(mutex_);
-      wake_.wait(lock, [&] { return ending_ || !tasks_.empty(); });
-      if (tasks_.empty()) {
+      std::unique_lock lock(queue->mutex);
+      queue->wake.wait(lock, [&] { return queue->ending || !queue->tasks.empty(); });
+      if (queue->tasks.empty()) {
         return;
       }
-      task = std::move(tasks_.front());
-      tasks_.pop_front();
+      task = std::move(queue->tasks.front());
+      queue->tasks.pop_front();
     }
     task();
   }

@@ -6,13 +6,15 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 namespace fleuve {
 
-/// Threads: `Submit` from any thread. The destructor finishes what was submitted, then ends.
+/// Threads: `Submit` from any thread. The destructor finishes what was submitted, then ends; where a task of the pool
+/// itself drops it, the rest is finished after it has returned.
 class ThreadPool {
  public:
   /// \param threads  1 or more.
@@ -26,12 +28,16 @@ class ThreadPool {
   void RunAll(std::vector<std::function<void()>> tasks);
 
  private:
-  void Loop();
+  struct Queue {
+    std::mutex mutex;
+    std::condition_variable wake;
+    std::deque<std::function<void()>> tasks;
+    bool ending = false;
+  };
+  static void Loop(const std::shared_ptr<Queue>& queue);
 
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<std::function<void()>> tasks_;
-  bool ending_ = false;
+  /// Outlives the pool where a task of its own drops it.
+  const std::shared_ptr<Queue> queue_ = std::make_shared<Queue>();
   std::vector<std::thread> threads_;
 };
 

@@ -34,6 +34,29 @@ bool IsPlainProject(const LogicalPlan& node) {
   return node.kind == PlanKind::kProject && std::all_of(node.exprs.begin(), node.exprs.end(), IsPlain);
 }
 
+bool HoldsColumn(const ExprPtr& expr) {
+  return plan::AnyExpr(expr, [](const plan::Expr& node) { return node.kind == ExprKind::kAttribute; });
+}
+
+/// The expressions' positions, small ones first: neighbouring projections that became one hold the same expression as
+/// a column and inside of later columns, and what is inside is made before what holds it.
+std::vector<std::size_t> BySize(const std::vector<ExprPtr>& exprs) {
+  std::vector<std::pair<std::size_t, std::size_t>> sized;
+  for (std::size_t i = 0; i < exprs.size(); i++) {
+    std::size_t size = 0;
+    if (exprs[i]->kind != ExprKind::kAttribute) {
+      plan::VisitExpr(exprs[i], [&size](const plan::Expr&) { size++; });
+    }
+    sized.emplace_back(size, i);
+  }
+  std::sort(sized.begin(), sized.end());
+  std::vector<std::size_t> order;
+  for (const auto& [size, position] : sized) {
+    order.push_back(position);
+  }
+  return order;
+}
+
 /// The columns that expressions refer to, and those that get another id.
 std::unordered_set<std::int64_t> Sources(const std::vector<const LogicalPlan*>& projections) {
   std::unordered_set<std::int64_t> ids;
@@ -119,17 +142,24 @@ Translator::Block Translator::Chain(const LogicalPlan& top) {
       const auto& output = (*node)->output;
       // All of a projection's expressions see the columns below it.
       std::vector<std::tuple<std::int64_t, Place, Column>> made;
-      for (std::size_t i = 0; i < exprs.size(); i++) {
+      for (const std::size_t i : BySize(exprs)) {
         const std::int64_t id = output[i].id.value;
-        if (exprs[i]->kind != ExprKind::kAttribute) {
-          const std::size_t step = chain.steps.size();
-          chain.steps.push_back(
-              {duckdb::shared_ptr<duckdb::ParsedExpression>(Expr(exprs[i]).release()), CarrierType(exprs[i]->type)});
-          made.emplace_back(id, Place{true, step}, Column{"", "v" + std::to_string(chain.inputs + step)});
-        } else if (const std::int64_t source = exprs[i]->attribute.id.value; source != id) {
-          made.emplace_back(id, places.at(source), names.at(source));
+        if (exprs[i]->kind == ExprKind::kAttribute) {
+          if (const std::int64_t source = exprs[i]->attribute.id.value; source != id) {
+            made.emplace_back(id, places.at(source), names.at(source));
+          }
+          continue;
+        }
+        const std::size_t step = chain.steps.size();
+        const Column column{"", "v" + std::to_string(chain.inputs + step)};
+        chain.steps.push_back(
+            {duckdb::shared_ptr<duckdb::ParsedExpression>(Expr(exprs[i]).release()), CarrierType(exprs[i]->type)});
+        made.emplace_back(id, Place{true, step}, column);
+        if (HoldsColumn(exprs[i])) {
+          steps_[exprs[i].get()] = column;
         }
       }
+      steps_.clear();
       for (auto& [id, place, column] : made) {
         places[id] = place;
         names[id] = std::move(column);

@@ -188,6 +188,9 @@ const Translator::Column* Translator::FindColumn(plan::AttributeId id) const {
 }
 
 ParsedPtr Translator::Expr(const plan::ExprPtr& expr) {
+  if (const auto step = steps_.find(expr.get()); step != steps_.end()) {
+    return Ref(step->second);
+  }
   for (const auto& [known, column] : replacements_) {
     if (known->kind == expr->kind && plan::SameExpr(known, expr)) {
       return Ref(column);
@@ -420,7 +423,9 @@ ParsedPtr Translator::OwnCall(const plan::ExprPtr& expr) {
       arguments.push_back(Ref(*column));
     });
     Scope scope(*this, parameters);
+    auto outer_steps = std::exchange(steps_, {});  // a body sees what it captured
     lambda.body = duckdb::shared_ptr<duckdb::ParsedExpression>(Expr(child->children[0]).release());
+    steps_ = std::move(outer_steps);
     lambdas.push_back(std::move(lambda));
   }
   if (expr->kind == ExprKind::kCall && DependsOnPosition(expr->function)) {

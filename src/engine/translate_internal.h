@@ -132,6 +132,8 @@ class Translator {
   std::vector<const Names*> scopes_;
   /// Expressions that are columns already (results of aggregates, grouping keys) while the SELECT above is translated.
   std::vector<std::pair<plan::ExprPtr, Column>> replacements_;
+  /// While a chain of projections is translated: expressions that are steps of it already, by their address.
+  std::unordered_map<const plan::Expr*, Column> steps_;
   /// Where calls that depend on the row's position find it; null where no such call is expected.
   const Column* row_column_ = nullptr;
   /// While an expression over windows is translated: where the row's index is found.

@@ -221,7 +221,8 @@ class FileSetWriter {
 
   /// An empty string has the folder of NULL, and is NULL when it is read.
   static bool IsEmptyText(const duckdb::Value& value) {
-    return value.type().id() == duckdb::LogicalTypeId::VARCHAR && duckdb::StringValue::Get(value).empty();
+    return !value.IsNull() && value.type().id() == duckdb::LogicalTypeId::VARCHAR &&
+           duckdb::StringValue::Get(value).empty();
   }
 
   /// The row's task and partition values in a form that is equal only where they are.

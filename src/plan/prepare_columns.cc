@@ -280,8 +280,7 @@ class Pruner {
 
 /// One projection that does what `outer` over `inner` do; null where that costs more or changes what comes out.
 PlanPtr MergeProjects(const LogicalPlan& outer, const PlanPtr& inner) {
-  // What several columns use is computed once for each; a chain of columns must not grow by that.
-  constexpr int kMaxRepeated = 8;
+  constexpr int kMaxRepeated = 32;
   constexpr int kMaxDepth = 32;
   Substitution map;
   map.reserve(inner->output.size());

@@ -33,16 +33,17 @@ Result<pb::Command*> Parser::ParseCreateDataset(bool or_refresh, bool or_replace
     FLEUVE_TRY(ParseDatasetElements(dataset));
   }
   FLEUVE_TRY(ParseCreateTableClauses(dataset->mutable_table()));
-  for (const auto& [words, what] :
-       std::initializer_list<std::pair<std::initializer_list<std::string_view>, const char*>>{
-           {{"SCHEDULE"}, "SCHEDULE of a dataset"},
-           {{"TRIGGER", "ON"}, "TRIGGER ON UPDATE of a dataset"},
-           {{"REFRESH", "POLICY"}, "REFRESH POLICY"},
-           {{"ROW", "FILTER"}, "ROW FILTER"},
-           {{"WITH", "ROW"}, "ROW FILTER"}}) {
-    if (AreWords(words)) {
-      return Refused(what);
-    }
+  if (IsWord("SCHEDULE")) {
+    return Refused("SCHEDULE of a dataset");
+  }
+  if (AreWords({"TRIGGER", "ON"})) {
+    return Refused("TRIGGER ON UPDATE of a dataset");
+  }
+  if (AreWords({"REFRESH", "POLICY"})) {
+    return Refused("REFRESH POLICY");
+  }
+  if (AreWords({"ROW", "FILTER"}) || AreWords({"WITH", "ROW"})) {
+    return Refused("ROW FILTER");
   }
   FLEUVE_TRY(ParseDatasetSource(dataset));
   const pb::CreateTable& table = dataset->table();
