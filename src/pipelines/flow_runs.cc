@@ -194,10 +194,14 @@ Result<void> RunStream(const RunContext& run, std::size_t index, const std::func
     if (!progress.ok()) {
       continue;
     }
-    rows += (*progress)["numInputRows"].AsInt();
+    for (const Json& source : (*progress)["sources"].items()) {
+      rows += source["numInputRows"].AsInt();
+    }
     for (const auto& [name, metrics] : (*progress)["observedMetrics"].fields()) {
-      for (const auto& [key, value] : metrics.fields()) {
-        counts[name].Add(key, value.AsInt());
+      const auto& fields = metrics["schema"]["fields"].items();
+      const auto& values = metrics["values"].items();
+      for (std::size_t i = 0; i < fields.size() && i < values.size(); ++i) {
+        counts[name].Add(fields[i]["name"].AsString(), values[i].AsInt());
       }
     }
   }

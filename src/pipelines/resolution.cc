@@ -710,7 +710,7 @@ class RunScope final : public NameScope {
 
 }  // namespace
 
-std::string ExpectationLabel(const Dataset& dataset) { return "fleuve.expectations." + KeyOf(dataset.name); }
+std::string ExpectationLabel(const Dataset& dataset) { return "expectations." + KeyOf(dataset.name); }
 
 Result<ResolvedGraph> Resolve(Graph& graph, Stage& stage, const SourceFolder& folder, const FailureListener& failed) {
   return Analysis(graph, stage, folder, failed).Run();

@@ -263,6 +263,15 @@ Result<void> Analyzer::AppendItem(const sc::Expression& expression, const Scope&
       std::move(fields.begin(), fields.end(), std::back_inserter(items));
       return {};
     }
+    case sc::Expression::kUnresolvedAttribute: {
+      const std::string& name = expression.unresolved_attribute().unparsed_identifier();
+      if (!name.ends_with('`') || config_.conf("spark.sql.parser.quotedRegexColumnNames") != "true") {
+        break;
+      }
+      sc::Expression pattern;
+      pattern.mutable_unresolved_regex()->set_col_name(name);
+      return AppendItem(pattern, scope, input, items);
+    }
     case sc::Expression::kUnresolvedRegex: {
       FLEUVE_ASSIGN(std::vector<std::string> parts, SplitIdentifier(expression.unresolved_regex().col_name()));
       std::vector<Attribute> columns;

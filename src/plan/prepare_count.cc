@@ -5,9 +5,8 @@ namespace {
 
 /// count(*) alone, or count of a constant.
 bool IsRowCount(const ExprPtr& expr) {
-  return expr->kind == ExprKind::kAggregate && expr->function == "count" && !expr->distinct &&
-         expr->filter == nullptr && expr->children.size() == 1 && expr->children[0]->kind == ExprKind::kLiteral &&
-         !expr->children[0]->value.is_null();
+  return expr->kind == ExprKind::kAggregate && expr->function == "duck_count_star" && !expr->distinct &&
+         expr->filter == nullptr && expr->children.empty();
 }
 
 /// What stands below projections, which keep the number of rows.

@@ -366,7 +366,7 @@ def test_rows_are_counted_without_a_look_into_the_files(spark, folder):
     others = lambda: (
         spark.sql("SELECT count(*) FROM %s WHERE id < 50" % table).collect()[0][0],
         spark.sql("SELECT count(id), count(DISTINCT id), count(*) FILTER (WHERE id < 50) FROM %s" % table).collect()[0],
-        spark.sql("SELECT count(*) FROM %s GROUP BY ()" % table).collect()[0][0],
+        spark.sql("SELECT count(*) FROM %s GROUP BY GROUPING SETS (())" % table).collect()[0][0],
         spark.sql("SELECT count(*) FROM (SELECT * FROM %s LIMIT 5)" % table).collect()[0][0],
         spark.sql("SELECT count(NULL) FROM %s" % table).collect()[0][0],
     )
