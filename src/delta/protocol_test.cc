@@ -243,8 +243,8 @@ TEST_F(TableTest, NaNIsTheGreatestValueInStatistics) {
   const auto log = Make();
   const auto with = [](const std::string& path, const std::string& low, const std::string& high) {
     AddFile file = File(path);
-    file.stats = R"({"numRecords":2,"minValues":{"d":)" + low + R"(},"maxValues":{"d":)" + high +
-                 R"(},"nullCount":{"d":0}})";
+    file.stats =
+        R"({"numRecords":2,"minValues":{"d":)" + low + R"(},"maxValues":{"d":)" + high + R"(},"nullCount":{"d":0}})";
     return file;
   };
   ASSERT_TRUE(Append(log, {with("a", "-1.0", "\"NaN\""), with("b", "\"NaN\"", "\"NaN\""), with("c", "-0.0", "0.0"),
@@ -252,8 +252,7 @@ TEST_F(TableTest, NaNIsTheGreatestValueInStatistics) {
                   .ok());
   const auto snapshot = *log->Latest();
   const types::Schema schema = DataType::Struct({{"d", DataType::Double(), true, {}}});
-  const std::vector<plan::Attribute> columns{
-      {plan::NewAttributeId(), "d", DataType::Double(), true, {}, {}, false}};
+  const std::vector<plan::Attribute> columns{{plan::NewAttributeId(), "d", DataType::Double(), true, {}, {}, false}};
   const auto kept = [&](const std::string& op, double value) {
     const auto expr = plan::MakeCall(
         op, {plan::MakeAttribute(columns[0]), plan::MakeLiteral(types::Value(value), DataType::Double())},

@@ -1,7 +1,7 @@
 // How many tasks a plan's rows are written by.
-#include <gtest/gtest.h>
-
 #include "plan/write_tasks.h"
+
+#include <gtest/gtest.h>
 
 namespace fleuve::plan {
 namespace {
