@@ -25,6 +25,7 @@ namespace {
 
 /// How long SIGTERM waits for batches in flight; with what follows the process ends within 5 s.
 constexpr std::int64_t kStopGraceMs = 4000;
+constexpr std::int64_t kEndMs = 4800;
 
 int Fail(const Error& error) {
   std::fprintf(stderr, "fleuve: %s\n", error.ToString().c_str());
@@ -59,6 +60,7 @@ int Serve(const Flags& flags, bool until_input_ends) {
     EndWithInput();
   }
   WaitForEndSignal();
+  EndProcessAfter(kEndMs);
   (*process)->Stop(kStopGraceMs);
   return 0;
 }

@@ -4,8 +4,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <thread>
+
+#include "base/log.h"
 
 namespace fleuve::cli {
 namespace {
@@ -41,6 +44,14 @@ void EndWithInput() {
       got = ::read(STDIN_FILENO, ignored, sizeof(ignored));
     } while (got > 0 || (got < 0 && errno == EINTR));
     ::kill(::getpid(), SIGTERM);
+  }).detach();
+}
+
+void EndProcessAfter(std::int64_t after_ms) {
+  std::thread([after_ms] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(after_ms));
+    LogWarn("work that does not end by itself is left behind");
+    ::_exit(0);
   }).detach();
 }
 

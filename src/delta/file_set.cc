@@ -85,12 +85,7 @@ void FileSegment::Builder::Add(const AddFile& file, std::string_view path, std::
   for (const auto& [name, value] : file.partition_values) {
     key += name;
     key += '\0';
-    if (value) {
-      key += *value;
-    } else {
-      key += '\1';
-    }
-    key += '\0';
+    key += value ? std::to_string(value->size()) + ":" + *value : "-";
   }
   const auto [at, inserted] =
       partitions_->ids.try_emplace(std::move(key), static_cast<std::uint32_t>(segment_->partitions_.size()));

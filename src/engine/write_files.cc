@@ -1,8 +1,12 @@
+#include <simdjson.h>
+
 #include <algorithm>
 #include <filesystem>
 
+#include "base/bytes.h"
 #include "base/ids.h"
 #include "engine/carriers_internal.h"
+#include "engine/functions/utf8_internal.h"
 #include "engine/parquet_writer_internal.h"
 #include "engine/raise_internal.h"
 #include "engine/write_files_internal.h"
@@ -324,7 +328,30 @@ class FileSetWriter {
     }
   }
 
+  /// Text that is no UTF-8 (a binary value cast to string) would make a file, and a table's log, that nobody can read.
+  static void CheckTexts(duckdb::DataChunk& rows) {
+    for (duckdb::Vector& column : rows.data) {
+      if (column.GetType().id() != duckdb::LogicalTypeId::VARCHAR) {
+        continue;
+      }
+      duckdb::UnifiedVectorFormat format;
+      column.ToUnifiedFormat(rows.size(), format);
+      const auto* texts = duckdb::UnifiedVectorFormat::GetData<duckdb::string_t>(format);
+      for (duckdb::idx_t row = 0; row < rows.size(); row++) {
+        const auto at = format.sel->get_index(row);
+        if (format.validity.RowIsValid(at) && !IsAscii(texts[at].GetData(), texts[at].GetSize()) &&
+            !simdjson::validate_utf8(texts[at].GetData(), texts[at].GetSize())) {
+          const std::string_view text(texts[at].GetData(), std::min<std::size_t>(texts[at].GetSize(), 100));
+          RaiseError(Error(ErrorKind::kInvalidArgument, "INVALID_UTF8_STRING",
+                           "Invalid UTF8 byte sequence found in string: " + HexEncode(text) +
+                               ". Write it as BINARY, or make it text with make_valid_utf8."));
+        }
+      }
+    }
+  }
+
   void AppendAll(Partition& partition, duckdb::DataChunk& rows) {
+    CheckTexts(rows);
     if (partition.statistics != nullptr) {
       partition.statistics->Add(rows);
     }

@@ -187,3 +187,39 @@ def test_folder_without_permission_is_named(spark, folder):
         os.remove(folder + "/out")
         stream(spark, folder).awaitTermination()
         assert rows(spark, folder) == [1]
+
+
+def test_bytes_that_are_no_text_do_not_reach_a_table(spark, folder):
+    os.makedirs(folder + "/in")
+    with open(folder + "/in/1.csv", "wb") as f:
+        f.write(b"1,ok\n2,caf\xe9\n")
+    stream(spark, folder, "csv", "a INT, name STRING").awaitTermination()
+    table = spark.read.format("delta").load(folder + "/out")
+    assert sorted(map(tuple, table.collect())) == [(1, "ok"), (2, "caf\ufffd")]
+    for log in glob.glob(folder + "/out/_delta_log/*.json"):
+        open(log, encoding="utf-8").read()
+    # What Spark's own cast would bring into a file is refused where it would be written.
+    bad = spark.sql("SELECT 1 AS a, cast(X'FF41' AS STRING) AS name")
+    error = failure(lambda: bad.write.format("delta").mode("append").save(folder + "/out"))
+    assert error.getCondition() == "INVALID_UTF8_STRING"
+    assert table.count() == 2
+
+
+def test_partition_values_are_told_from_null(spark, folder):
+    data = [("\x01", 0), (None, 1), ("-", 2), ("1:-", 3)]
+    spark.createDataFrame(data, "k STRING, a INT").write.format("delta").partitionBy("k").save(folder + "/out")
+    table = spark.read.format("delta").load(folder + "/out")
+    assert sorted(map(tuple, table.select("k", "a").collect()), key=str) == sorted(data, key=str)
+    spark.sql("DELETE FROM delta.`%s/out` WHERE k IS NULL" % folder)
+    assert rows(spark, folder) == [0, 2, 3]
+
+
+def test_a_lost_source_log_is_no_reason_to_read_all_again(spark, folder):
+    for i in range(3):
+        write(folder + "/in/%d.json" % i, '{"a": %d}\n' % i)
+        stream(spark, folder).awaitTermination()
+    shutil.rmtree(folder + "/cp/sources")
+    write(folder + "/in/9.json", '{"a": 9}\n')
+    error = failure(lambda: stream(spark, folder).awaitTermination())
+    assert "batch 2 doesn't exist" in str(error)
+    assert rows(spark, folder) == [0, 1, 2]

@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import subprocess
+import threading
 import sys
 import time
 
@@ -107,6 +108,24 @@ def test_server_ends_on_signals_within_five_seconds(folder, start_server):
         server.process.send_signal(number)
         assert server.process.wait(10) == 0
         assert time.time() - began < 5
+
+
+def test_server_ends_beside_work_that_does_not_hear(start_server):
+    server = start_server()
+    session = server.session()
+
+    def work():
+        try:
+            session.sql("SELECT levenshtein(repeat('ab', 200000), repeat('ba', 200000))").collect()
+        except Exception:
+            pass  # the server is gone
+
+    threading.Thread(target=work, daemon=True).start()
+    time.sleep(1)
+    began = time.time()
+    server.process.send_signal(signal.SIGTERM)
+    assert server.process.wait(10) == 0
+    assert time.time() - began < 5.5
 
 
 def test_port_opens_at_once(start_server):

@@ -315,7 +315,18 @@ class FileSource final : public Source {
     return {};
   }
 
-  Result<void> Recover(const std::optional<Offset>&, const std::optional<Offset>& end) override {
+  Result<void> Recover(const std::optional<Offset>& start, const std::optional<Offset>& end) override {
+    if (start) {
+      // Which files were read is known from this log alone: without it they would all be read again.
+      FLEUVE_ASSIGN(const std::int64_t from, ParseOffset(*start));
+      if (from > log_.newest()) {
+        return Error(ErrorKind::kCorrupt, "",
+                     "batch " + std::to_string(from) + " doesn't exist in the file source's log below " +
+                         context_.checkpoint.path +
+                         ": which files were read is not known any more. Restore the checkpoint's folder `sources`, or "
+                         "start with a new checkpoint location.");
+      }
+    }
     if (end) {
       FLEUVE_ASSIGN(const std::int64_t to, ParseOffset(*end));
       if (to > log_.newest()) {

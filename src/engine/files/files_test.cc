@@ -180,6 +180,14 @@ TEST_F(FilesTest, LongTextsOutliveTheBlocksTheyWereReadFrom) {
   }
 }
 
+TEST_F(FilesTest, BytesThatAreNoTextAreReplaced) {
+  EXPECT_THAT(Read(kCsv, "id int, name string", "1,caf\xe9\n"), ElementsAre(Value::List{1, "caf\xef\xbf\xbd"}));
+  EXPECT_THAT(Read(plan::FileFormat::kText, "value string", "a\xff\xffz\n"),
+              ElementsAre(Value::List{"a\xef\xbf\xbd\xef\xbf\xbdz"}));
+  EXPECT_THAT(Read(kJson, "id int, _corrupt_record string", "{\"id\":\"\xe9\"}\n"),
+              ElementsAre(Value::List{Value(), "{\"id\":\"\xef\xbf\xbd\"}"}));
+}
+
 TEST_F(FilesTest, PartsOfALargeFileGiveEachLineOnceInOrder) {
   std::string text;
   std::mt19937 random(7);

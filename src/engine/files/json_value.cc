@@ -1,3 +1,5 @@
+#include <simdjson.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -11,6 +13,7 @@
 #include "engine/files/row_target_internal.h"
 #include "engine/files/text_value_internal.h"
 #include "engine/functions/json_path_internal.h"
+#include "engine/functions/utf8_internal.h"
 #include "engine/functions/variant_internal.h"
 #include "engine/raise_internal.h"
 
@@ -278,6 +281,13 @@ void SetDecimal(duckdb::Vector& out, idx_t row, types::Int128 unscaled, int prec
 }
 
 void SetText(duckdb::Vector& vector, idx_t row, std::string_view text) {
+  std::string valid;
+  if (vector.GetType().id() == duckdb::LogicalTypeId::VARCHAR && !IsAscii(text.data(), text.size()) &&
+      !simdjson::validate_utf8(text.data(), text.size())) {
+    // As Java decodes such bytes. Files and logs hold no text that is none.
+    valid = MakeValidUtf8(text);
+    text = valid;
+  }
   FlatVector::GetData<duckdb::string_t>(vector)[row] =
       duckdb::StringVector::AddStringOrBlob(vector, text.data(), text.size());
   FlatVector::Validity(vector).SetValid(row);

@@ -508,11 +508,12 @@ Result<Kernel> MakeTimestampDiff(const ScalarSite& site) {
   return MapRows<std::int64_t, std::int64_t, std::int64_t>([unit, zone, ntz](std::int64_t start, std::int64_t end) {
     static const std::unordered_map<std::string, std::int64_t> kMicros = {
         {"MICROSECOND", 1}, {"MILLISECOND", 1000}, {"SECOND", 1000000}, {"MINUTE", 60000000}, {"HOUR", 3600000000}};
-    if (auto found = kMicros.find(unit); found != kMicros.end()) {
-      return (end - start) / found->second;
-    }
+    // All units count on the clock of the zone: the day on which it is put forward has 24 hours.
     std::int64_t a = ntz ? start : zone->UtcToLocal(start);
     std::int64_t b = ntz ? end : zone->UtcToLocal(end);
+    if (auto found = kMicros.find(unit); found != kMicros.end()) {
+      return (b - a) / found->second;
+    }
     if (unit == "DAY") {
       return (b - a) / kDayMicros;
     }

@@ -27,6 +27,7 @@ set(ENGINE_FUNCTIONS_SOURCES
   functions/regexp.cc
   functions/registry.cc
   functions/strings.cc
+  functions/utf8.cc
   functions/text_codecs.cc
   functions/text_formats.cc
   functions/text_numbers.cc

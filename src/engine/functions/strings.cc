@@ -741,14 +741,8 @@ Result<Kernel> MakeQuote(const ScalarSite&) {
 
 // ---- UTF-8 ----
 
-std::string MadeValid(Str text) {
-  std::string out;
-  icu::UnicodeString::fromUTF8(icu::StringPiece(text.data(), static_cast<int>(text.size()))).toUTF8String(out);
-  return out;
-}
-
 Result<Kernel> MakeIsValidUtf8(const ScalarSite&) { return MapRows<bool, Str>(IsValidUtf8); }
-Result<Kernel> MakeMakeValidUtf8(const ScalarSite&) { return MapRows<Str, Str>(MadeValid); }
+Result<Kernel> MakeMakeValidUtf8(const ScalarSite&) { return MapRows<Str, Str>(MakeValidUtf8); }
 Result<Kernel> MakeValidateUtf8(const ScalarSite&) {
   return MapRows<Str, Str>([](Str text) {
     if (!IsValidUtf8(text)) {

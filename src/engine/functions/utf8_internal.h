@@ -6,10 +6,29 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 
 namespace fleuve::engine {
+
+/// Most texts are plain ASCII, which short loops tell faster than anything that knows all of UTF-8.
+inline bool IsAscii(const char* text, std::size_t size) {
+  std::uint64_t bits = 0;
+  std::size_t at = 0;
+  for (; at + 8 <= size; at += 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, text + at, 8);
+    bits |= word;
+  }
+  for (; at < size; ++at) {
+    bits |= static_cast<std::uint64_t>(static_cast<unsigned char>(text[at]));
+  }
+  return (bits & 0x8080808080808080U) == 0;
+}
+
+/// The text with U+FFFD in place of bytes that are no UTF-8, as Java decodes it.
+std::string MakeValidUtf8(std::string_view text);
 
 inline std::size_t CharacterBytes(unsigned char first) {
   if (first < 0xC2) {
