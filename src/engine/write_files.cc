@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/ids.h"
+#include "duckdb/common/type_visitor.hpp"
 #include "engine/carriers_internal.h"
 #include "engine/functions/utf8_internal.h"
 #include "engine/parquet_writer_internal.h"
@@ -329,29 +330,65 @@ class FileSetWriter {
   }
 
   /// Text that is no UTF-8 (a binary value cast to string) would make a file, and a table's log, that nobody can read.
-  static void CheckTexts(duckdb::DataChunk& rows) {
-    for (duckdb::Vector& column : rows.data) {
-      if (column.GetType().id() != duckdb::LogicalTypeId::VARCHAR) {
+  /// \param size  rows that the vector has; \param rows  those that count, null = all
+  static void CheckTexts(duckdb::Vector& column, duckdb::idx_t size, const std::vector<duckdb::idx_t>* rows) {
+    if (!HoldsText(column.GetType())) {
+      return;
+    }
+    const auto physical = column.GetType().InternalType();
+    const bool nested = physical == duckdb::PhysicalType::STRUCT || physical == duckdb::PhysicalType::LIST;
+    if (nested) {
+      column.Flatten(size);
+    }
+    duckdb::UnifiedVectorFormat format;
+    column.ToUnifiedFormat(size, format);
+    const auto* texts = reinterpret_cast<const duckdb::string_t*>(format.data);
+    const auto* lists = reinterpret_cast<const duckdb::list_entry_t*>(format.data);
+    // What lies in a list or struct that is NULL, or between the lists of rows that were filtered out, is no value.
+    std::vector<duckdb::idx_t> inner;
+    const duckdb::idx_t count = rows == nullptr ? size : rows->size();
+    for (duckdb::idx_t i = 0; i < count; i++) {
+      const auto at = format.sel->get_index(rows == nullptr ? i : (*rows)[i]);
+      if (!format.validity.RowIsValid(at)) {
         continue;
       }
-      duckdb::UnifiedVectorFormat format;
-      column.ToUnifiedFormat(rows.size(), format);
-      const auto* texts = duckdb::UnifiedVectorFormat::GetData<duckdb::string_t>(format);
-      for (duckdb::idx_t row = 0; row < rows.size(); row++) {
-        const auto at = format.sel->get_index(row);
-        if (format.validity.RowIsValid(at) && !IsAscii(texts[at].GetData(), texts[at].GetSize()) &&
-            !simdjson::validate_utf8(texts[at].GetData(), texts[at].GetSize())) {
-          const std::string_view text(texts[at].GetData(), std::min<std::size_t>(texts[at].GetSize(), 100));
-          RaiseError(Error(ErrorKind::kInvalidArgument, "INVALID_UTF8_STRING",
-                           "Invalid UTF8 byte sequence found in string: " + HexEncode(text) +
-                               ". Write it as BINARY, or make it text with make_valid_utf8."));
+      if (physical == duckdb::PhysicalType::STRUCT) {
+        inner.push_back(at);
+      } else if (physical == duckdb::PhysicalType::LIST) {
+        for (duckdb::idx_t k = 0; k < lists[at].length; k++) {
+          inner.push_back(lists[at].offset + k);
         }
+      } else {
+        CheckText(texts[at]);
       }
+    }
+    if (physical == duckdb::PhysicalType::STRUCT) {
+      for (auto& field : duckdb::StructVector::GetEntries(column)) {
+        CheckTexts(*field, size, &inner);
+      }
+    } else if (physical == duckdb::PhysicalType::LIST) {
+      CheckTexts(duckdb::ListVector::GetEntry(column), duckdb::ListVector::GetListSize(column), &inner);
     }
   }
 
+  static void CheckText(const duckdb::string_t& text) {
+    if (IsAscii(text.GetData(), text.GetSize()) || simdjson::validate_utf8(text.GetData(), text.GetSize())) {
+      return;
+    }
+    const std::string_view shown(text.GetData(), std::min<std::size_t>(text.GetSize(), 100));
+    RaiseError(Error(ErrorKind::kInvalidArgument, "INVALID_UTF8_STRING",
+                     "Invalid UTF8 byte sequence found in string: " + HexEncode(shown) +
+                         ". Write it as BINARY, or make it text with make_valid_utf8."));
+  }
+
+  static bool HoldsText(const duckdb::LogicalType& type) {
+    return duckdb::TypeVisitor::Contains(type, duckdb::LogicalTypeId::VARCHAR);
+  }
+
   void AppendAll(Partition& partition, duckdb::DataChunk& rows) {
-    CheckTexts(rows);
+    for (duckdb::Vector& column : rows.data) {
+      CheckTexts(column, rows.size(), nullptr);
+    }
     if (partition.statistics != nullptr) {
       partition.statistics->Add(rows);
     }

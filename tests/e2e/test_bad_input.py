@@ -203,6 +203,13 @@ def test_bytes_that_are_no_text_do_not_reach_a_table(spark, folder):
     error = failure(lambda: bad.write.format("delta").mode("append").save(folder + "/out"))
     assert error.getCondition() == "INVALID_UTF8_STRING"
     assert table.count() == 2
+    made = "SELECT id, %s AS v FROM (SELECT id, cast(unhex(if(id = 1, 'FF41', '6F6B')) AS STRING) AS s FROM range(3))"
+    for value in ("array('a', s)", "named_struct('n', 1, 's', s)", "array(named_struct('s', array(s)))"):
+        frame = spark.sql(made % value)
+        error = failure(lambda: frame.write.mode("overwrite").parquet(folder + "/nested"))
+        assert error.getCondition() == "INVALID_UTF8_STRING", value
+        frame.where("id <> 1").write.mode("overwrite").parquet(folder + "/nested")
+        assert spark.read.parquet(folder + "/nested").count() == 2, value
 
 
 def test_partition_values_are_told_from_null(spark, folder):
