@@ -4,11 +4,11 @@
 #include "base/bytes.h"
 #include "base/ids.h"
 #include "base/json.h"
+#include "connectors/run_batch.h"
 #include "engine/engine.h"
 #include "pipelines/change_sql_internal.h"
 #include "pipelines/changes_internal.h"
 #include "pipelines/flow_runs_internal.h"
-#include "plan/analyzer.h"
 
 namespace fleuve::pipelines {
 
@@ -51,14 +51,7 @@ class ChangeSink final : public connectors::Sink {
   bool run_is_effect() const override { return true; }
 
   Result<std::unique_ptr<connectors::StagedBatch>> Run(const connectors::SinkBatch& batch) override {
-    FLEUVE_ASSIGN(const plan::PlanPtr prepared, plan::Prepare(batch.plan, batch.config));
-    if (batch.on_prepared) {
-      batch.on_prepared(prepared);
-    }
-    engine::ExecuteOptions options;
-    options.token = batch.token;
-    options.observer = batch.observer;
-    FLEUVE_ASSIGN(auto reader, batch.engine->Execute(prepared, options));
+    FLEUVE_ASSIGN(auto reader, connectors::RunBatch(batch, batch.plan));
     FLEUVE_ASSIGN(std::vector<columnar::RecordBatch> batches, engine::ReadAll(*reader));
     reader.reset();
     std::int64_t rows = 0;

@@ -4,8 +4,7 @@
 #include <cstdlib>
 
 #include "base/bytes.h"
-#include "engine/engine.h"
-#include "plan/analyzer.h"
+#include "connectors/run_batch.h"
 
 namespace fleuve::connectors::console {
 
@@ -60,14 +59,7 @@ class ConsoleSink final : public Sink {
   std::string description() const override { return "org.apache.spark.sql.execution.streaming.ConsoleTable$"; }
 
   Result<std::unique_ptr<StagedBatch>> Run(const SinkBatch& batch) override {
-    FLEUVE_ASSIGN(const plan::PlanPtr prepared, plan::Prepare(batch.plan, batch.config));
-    if (batch.on_prepared) {
-      batch.on_prepared(prepared);
-    }
-    engine::ExecuteOptions options;
-    options.token = batch.token;
-    options.observer = batch.observer;
-    FLEUVE_ASSIGN(auto reader, batch.engine->Execute(prepared, options));
+    FLEUVE_ASSIGN(auto reader, RunBatch(batch, batch.plan));
     auto rows = std::make_shared<plan::RowScan>();
     std::int64_t count = 0;
     for (;;) {

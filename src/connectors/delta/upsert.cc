@@ -3,6 +3,7 @@
 #include "base/bytes.h"
 #include "base/log.h"
 #include "connectors/delta/upsert_internal.h"
+#include "connectors/run_batch.h"
 #include "delta/table_source.h"
 #include "engine/engine.h"
 #include "plan/analyzer.h"
@@ -47,19 +48,13 @@ Result<const plan::Attribute*> Find(const PlanPtr& plan, const std::string& name
       .With("proposal", Join(known, ", "));
 }
 
-Result<std::vector<columnar::RecordBatch>> RunAll(const PlanPtr& prepared, const SinkBatch& batch,
-                                                  std::shared_ptr<engine::RunObserver> observer) {
-  engine::ExecuteOptions options;
-  options.token = batch.token;
-  options.observer = std::move(observer);
-  FLEUVE_ASSIGN(const auto reader, batch.engine->Execute(prepared, options));
-  return engine::ReadAll(*reader);
-}
-
 /// True where the plan gives a row.
 Result<bool> HasRows(const PlanPtr& plan, const SinkBatch& batch) {
   FLEUVE_ASSIGN(const PlanPtr prepared, plan::Prepare(plan, batch.config));
-  FLEUVE_ASSIGN(const auto batches, RunAll(prepared, batch, nullptr));
+  engine::ExecuteOptions options;
+  options.token = batch.token;  // no observer: these rows are no input of the batch
+  FLEUVE_ASSIGN(const auto reader, batch.engine->Execute(prepared, options));
+  FLEUVE_ASSIGN(const auto batches, engine::ReadAll(*reader));
   return std::any_of(batches.begin(), batches.end(), [](const auto& one) { return one.row_count() > 0; });
 }
 
@@ -120,12 +115,9 @@ Result<std::optional<UpsertOptions>> ParseUpsertOptions(const plan::Options& opt
 }
 
 Result<PlanPtr> ReduceToKeys(const UpsertOptions& options, const SinkBatch& batch) {
-  FLEUVE_ASSIGN(const PlanPtr prepared, plan::Prepare(batch.plan, batch.config));
-  if (batch.on_prepared) {
-    batch.on_prepared(prepared);
-  }
   auto held = std::make_shared<plan::RowScan>();
-  FLEUVE_ASSIGN(held->batches, RunAll(prepared, batch, batch.observer));
+  FLEUVE_ASSIGN(const auto reader, RunBatch(batch, batch.plan));
+  FLEUVE_ASSIGN(held->batches, engine::ReadAll(*reader));
   auto leaf = std::make_shared<plan::LogicalPlan>();
   leaf->kind = plan::PlanKind::kRows;
   leaf->output = plan::AttributesOf(plan::SchemaOf(*batch.plan));

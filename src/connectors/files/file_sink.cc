@@ -7,8 +7,8 @@
 #include "connectors/files/file_log.h"
 #include "connectors/files/file_stream_internal.h"
 #include "connectors/files/file_write.h"
+#include "connectors/run_batch.h"
 #include "engine/engine.h"
-#include "plan/analyzer.h"
 #include "storage/object_store.h"
 
 namespace fleuve::connectors::files {
@@ -101,10 +101,7 @@ class FileSink final : public Sink {
           std::make_unique<FileBatch>(&log_, batch.batch_id.value, folder_, engine::WriteResult{}, 1));
     }
     FLEUVE_ASSIGN(engine::WriteSpec spec, MakeWriteSpec(request_, plan::SchemaOf(*batch.plan), batch.config));
-    FLEUVE_ASSIGN(const plan::PlanPtr prepared, plan::Prepare(batch.plan, batch.config));
-    if (batch.on_prepared) {
-      batch.on_prepared(prepared);
-    }
+    FLEUVE_ASSIGN(const plan::PlanPtr prepared, PrepareBatch(batch, batch.plan));
     FLEUVE_TRY(store_->CreateDirectory(folder_));
     engine::ExecuteOptions options;
     options.token = batch.token;

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "connectors/kafka/kafka.h"
 #include "connectors/kafka/kafka_internal.h"
+#include "connectors/run_batch.h"
 #include "plan/analyzer.h"
 
 namespace fleuve::connectors::kafka {
@@ -420,14 +421,7 @@ class KafkaSink final : public Sink {
     if (is_transactional_ && newest_ >= batch.batch_id.value) {
       return std::unique_ptr<StagedBatch>(std::make_unique<HeldBatch>());
     }
-    FLEUVE_ASSIGN(const plan::PlanPtr prepared, plan::Prepare(projected, batch.config));
-    if (batch.on_prepared) {
-      batch.on_prepared(prepared);
-    }
-    engine::ExecuteOptions options;
-    options.token = batch.token;
-    options.observer = batch.observer;
-    FLEUVE_ASSIGN(auto reader, batch.engine->Execute(prepared, options));
+    FLEUVE_ASSIGN(auto reader, RunBatch(batch, projected));
     if (is_transactional_) {
       FLEUVE_TRY(producer_->BeginTransaction());
     }

@@ -2,8 +2,8 @@
 
 #include <mutex>
 
+#include "connectors/run_batch.h"
 #include "engine/engine.h"
-#include "plan/analyzer.h"
 
 namespace fleuve::connectors::memory {
 
@@ -78,14 +78,7 @@ class MemorySink final : public Sink {
   MemorySink(std::shared_ptr<MemoryTable> table, bool replace) : table_(std::move(table)), replace_(replace) {}
   std::string description() const override { return "MemorySink"; }
   Result<std::unique_ptr<StagedBatch>> Run(const SinkBatch& batch) override {
-    FLEUVE_ASSIGN(const plan::PlanPtr prepared, plan::Prepare(batch.plan, batch.config));
-    if (batch.on_prepared) {
-      batch.on_prepared(prepared);
-    }
-    engine::ExecuteOptions options;
-    options.token = batch.token;
-    options.observer = batch.observer;
-    FLEUVE_ASSIGN(auto reader, batch.engine->Execute(prepared, options));
+    FLEUVE_ASSIGN(auto reader, RunBatch(batch, batch.plan));
     FLEUVE_ASSIGN(auto rows, engine::ReadAll(*reader));
     return std::unique_ptr<StagedBatch>(
         std::make_unique<MemoryBatch>(table_, batch.batch_id.value, std::move(rows), replace_));

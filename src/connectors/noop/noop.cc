@@ -1,7 +1,6 @@
 #include "connectors/noop/noop.h"
 
-#include "engine/engine.h"
-#include "plan/analyzer.h"
+#include "connectors/run_batch.h"
 
 namespace fleuve::connectors::noop {
 
@@ -21,14 +20,7 @@ class NoopSink final : public Sink {
  public:
   std::string description() const override { return "NoopTable"; }
   Result<std::unique_ptr<StagedBatch>> Run(const SinkBatch& batch) override {
-    FLEUVE_ASSIGN(const plan::PlanPtr prepared, plan::Prepare(batch.plan, batch.config));
-    if (batch.on_prepared) {
-      batch.on_prepared(prepared);
-    }
-    engine::ExecuteOptions options;
-    options.token = batch.token;
-    options.observer = batch.observer;
-    FLEUVE_ASSIGN(auto reader, batch.engine->Execute(prepared, options));
+    FLEUVE_ASSIGN(auto reader, RunBatch(batch, batch.plan));
     std::int64_t rows = 0;
     for (;;) {
       FLEUVE_ASSIGN(auto next, reader->Next());
