@@ -2,6 +2,18 @@
 
 namespace fleuve::sql {
 
+Result<void> Parser::ParseInsertColumns(pb::Insert* insert) {
+  if (AcceptWords({"BY", "NAME"})) {
+    insert->set_by_name(true);
+  } else if (IsSymbol("(") && IsIdentifier(1) && !IsQueryWord(1)) {
+    FLEUVE_ASSIGN(const std::vector<std::string> columns, ParseIdentifierList());
+    for (const std::string& column : columns) {
+      insert->add_columns(column);
+    }
+  }
+  return {};
+}
+
 Result<pb::Command*> Parser::ParseInsert() {
   pb::Command* command = NewCommand();
   auto* insert = command->mutable_insert();
@@ -44,14 +56,7 @@ Result<pb::Command*> Parser::ParseInsert() {
   } else if (AcceptWords({"REPLACE", "ON"})) {
     return Refused("INSERT INTO ... REPLACE ON");
   }
-  if (AcceptWords({"BY", "NAME"})) {
-    insert->set_by_name(true);
-  } else if (IsSymbol("(") && IsIdentifier(1) && !IsQueryWord(1)) {
-    FLEUVE_ASSIGN(const std::vector<std::string> columns, ParseIdentifierList());
-    for (const std::string& column : columns) {
-      insert->add_columns(column);
-    }
-  }
+  FLEUVE_TRY(ParseInsertColumns(insert));
   default_allowed_ = true;
   auto query = ParseQuery();
   default_allowed_ = false;

@@ -267,6 +267,8 @@ class Parser {
   Result<pb::Command*> ParseReset();
   Result<pb::Command*> ParseUse();
   Result<pb::Command*> ParseInsert();
+  /// BY NAME, or the columns in parentheses.
+  Result<void> ParseInsertColumns(pb::Insert* insert);
   Result<pb::Command*> ParseDelete();
   Result<pb::Command*> ParseUpdate();
   Result<pb::Command*> ParseMerge();

@@ -158,14 +158,7 @@ Result<pb::Command*> Parser::ParseCreateFlow() {
   if (AcceptWords({"IF", "NOT", "EXISTS"})) {
     insert->set_if_not_exists(true);
   }
-  if (AcceptWords({"BY", "NAME"})) {
-    insert->set_by_name(true);
-  } else if (IsSymbol("(") && IsIdentifier(1) && !IsQueryWord(1)) {
-    FLEUVE_ASSIGN(const std::vector<std::string> columns, ParseIdentifierList());
-    for (const std::string& column : columns) {
-      insert->add_columns(column);
-    }
-  }
+  FLEUVE_TRY(ParseInsertColumns(insert));
   FLEUVE_ASSIGN(Rel query, ParseQuery());
   AttachText(query);
   insert->mutable_query()->CopyFrom(*query);
