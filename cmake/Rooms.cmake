@@ -28,3 +28,18 @@ function(fleuve_room NAME)
     set_tests_properties(${NAME} PROPERTIES TIMEOUT 300)
   endif()
 endfunction()
+
+# A Python module as part of the binary: python/MODULE/*.py become OUT.cc in the current binary folder. FUNCTION() of
+# NAMESPACE, declared in HEADER, gives them as a span of EmbeddedFile.
+function(fleuve_embed_python MODULE OUT HEADER NAMESPACE FUNCTION)
+  set(root ${CMAKE_SOURCE_DIR}/python)
+  file(GLOB_RECURSE names CONFIGURE_DEPENDS RELATIVE ${root} ${root}/${MODULE}/*.py)
+  list(TRANSFORM names PREPEND ${root}/ OUTPUT_VARIABLE paths)
+  string(JOIN "," joined ${names})
+  add_custom_command(
+    OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${OUT}.cc
+    COMMAND ${CMAKE_COMMAND} -DROOT=${root} -DFILES=${joined} -DHEADER=${HEADER} -DNAMESPACE=${NAMESPACE}
+            -DFUNCTION=${FUNCTION} -DOUT=${CMAKE_CURRENT_BINARY_DIR}/${OUT}.cc -P ${CMAKE_SOURCE_DIR}/cmake/embed_files.cmake
+    DEPENDS ${paths} ${CMAKE_SOURCE_DIR}/cmake/embed_files.cmake
+    VERBATIM)
+endfunction()

@@ -19,7 +19,7 @@ Result<int> RunPipelinesProgram(const std::vector<std::string>& words, const std
                  "cannot create a folder like " + folder + "; name another place in TMPDIR");
   }
   const auto run = [&]() -> Result<int> {
-    for (const ModuleFile& file : PipelinesModuleFiles()) {
+    for (const EmbeddedFile& file : PipelinesModuleFiles()) {
       FLEUVE_TRY(
           storage::LocalStore()->Put(folder + "/" + std::string(file.path), file.text, storage::PutMode::kOverwrite));
     }

@@ -47,7 +47,7 @@ Result<std::string> WorkerPool::ModuleFolder() {
   if (module_written_ && fs::exists(folder + "/fleuve_worker/__main__.py", ignored)) {
     return folder;  // a system that cleans its temporary folders may have taken it meanwhile
   }
-  for (const ModuleFile& file : WorkerModuleFiles()) {
+  for (const EmbeddedFile& file : WorkerModuleFiles()) {
     const fs::path path = fs::path(folder) / file.path;
     std::error_code code;
     fs::create_directories(path.parent_path(), code);
