@@ -2,6 +2,7 @@
 #include "base/bytes.h"
 #include "pipelines/expectations_internal.h"
 #include "pipelines/resolution.h"
+#include "plan/expr.h"
 #include "spark/connect/relations.pb.h"
 
 namespace fleuve::pipelines {
@@ -11,14 +12,7 @@ namespace sc = spark::connect;
 namespace {
 
 std::string Literal(const std::string& text) {
-  std::string out = "'";
-  for (const char c : text) {
-    if (c == '\'' || c == '\\') {
-      out += '\\';
-    }
-    out += c;
-  }
-  return out + "'";
+  return plan::LiteralSql(types::Value(text), types::DataType::String(), "UTC");
 }
 
 /// TRUE where the row satisfies the rule; NULL counts as a violation.

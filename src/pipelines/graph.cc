@@ -1,6 +1,7 @@
 #include "pipelines/graph.h"
 
 #include "base/bytes.h"
+#include "session/workbench.h"
 #include "types/data_type.h"
 
 namespace fleuve::pipelines {
@@ -25,6 +26,14 @@ std::string CodeLocation::ToString() const {
   return file.empty() ? "" : line > 0 ? file + ":" + std::to_string(line) : file;
 }
 
+std::string QuotedName(const std::vector<std::string>& name) {
+  std::string out;
+  for (const std::string& part : name) {
+    out += (out.empty() ? "" : ".") + types::QuoteIdentifier(part);
+  }
+  return out;
+}
+
 std::string KeyOf(const std::vector<std::string>& name) { return AsciiLower(Join(name, ".")); }
 
 std::string Flow::display() const { return Join(name, "."); }
@@ -33,17 +42,7 @@ Graph::Graph(std::string id, std::string catalog, std::string database, std::map
     : id_(std::move(id)), catalog_(std::move(catalog)), database_(AsciiLower(database)), conf_(std::move(conf)) {}
 
 std::vector<std::string> Graph::Qualify(const std::vector<std::string>& parts, const std::string& database) const {
-  std::vector<std::string> full;
-  for (const std::string& part : parts) {
-    full.push_back(AsciiLower(part));
-  }
-  if (full.size() == 1) {
-    full.insert(full.begin(), AsciiLower(database));
-  }
-  if (full.size() == 2) {
-    full.insert(full.begin(), catalog_);
-  }
-  return full;
+  return session::FullName(parts, catalog_, database);
 }
 
 std::optional<std::size_t> Graph::FindKey(const std::string& key) const {
@@ -92,10 +91,10 @@ Result<std::vector<std::string>> Graph::Add(Dataset dataset, const std::string& 
     return Error(ErrorKind::kInvalidArgument, "PIPELINE_DUPLICATE_IDENTIFIERS.OUTPUT",
                  "A duplicate identifier was found for elements registered in the pipeline's dataflow graph. Attempted "
                  "to register a " +
-                     now + " with identifier `" + Join(dataset.name, "`.`") + "`, but a " + before +
+                     now + " with identifier " + QuotedName(dataset.name) + ", but a " + before +
                      " has already been registered with that identifier. Please ensure all outputs created within this "
                      "pipeline have unique identifiers.")
-        .With("outputName", "`" + Join(dataset.name, "`.`") + "`")
+        .With("outputName", QuotedName(dataset.name))
         .With("outputType1", now)
         .With("outputType2", before);
   }
@@ -136,7 +135,7 @@ Result<std::vector<std::string>> Graph::Add(Flow flow) {
     flow.name = {flow.target[0], flow.target[1], flow.name[0]};
   }
   if (const auto other = FindKey(KeyOf(flow.name)); other && !flow.is_default) {
-    const std::string name = "`" + Join(flow.name, "`.`") + "`";
+    const std::string name = QuotedName(flow.name);
     return Error(ErrorKind::kInvalidArgument, "FLOW_NAME_CONFLICTS_WITH_TABLE",
                  "Flow name " + name + " conflicts with the " + KindName(datasets_[*other].kind) +
                      " of the same name. Choose a unique name for the flow.")
@@ -144,12 +143,12 @@ Result<std::vector<std::string>> Graph::Add(Flow flow) {
   }
   const auto [found, fresh] = flow_of_.emplace(KeyOf(flow.name), flows_.size());
   if (!fresh) {
-    const std::string names = "`" + Join(flows_[found->second].target, "`.`") + "`, `" + Join(flow.target, "`.`") + "`";
+    const std::string names = QuotedName(flows_[found->second].target) + ", " + QuotedName(flow.target);
     // Two queries for one materialized view are told apart from two flows that merely share a name.
     return Error(ErrorKind::kInvalidArgument, "PIPELINE_DUPLICATE_IDENTIFIERS.FLOW",
-                 "A duplicate identifier was found for elements registered in the pipeline's dataflow graph. Flow `" +
-                     Join(flow.name, "`.`") + "` was found in multiple datasets: " + names)
-        .With("flowName", "`" + Join(flow.name, "`.`") + "`")
+                 "A duplicate identifier was found for elements registered in the pipeline's dataflow graph. Flow " +
+                     QuotedName(flow.name) + " was found in multiple datasets: " + names)
+        .With("flowName", QuotedName(flow.name))
         .With("datasetNames", names);
   }
   flows_.push_back(std::move(flow));

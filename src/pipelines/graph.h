@@ -106,6 +106,8 @@ struct Flow {
   std::string display() const;
 };
 
+/// A name as SQL and messages have it: each part in backticks.
+std::string QuotedName(const std::vector<std::string>& name);
 /// A name as a key: lower case, joined by dots.
 std::string KeyOf(const std::vector<std::string>& name);
 

@@ -64,7 +64,7 @@ Result<void> Materialize(const RunContext& run, std::size_t index, bool reset) {
       return Error(ErrorKind::kInvalidArgument, "TABLE_OR_VIEW_ALREADY_EXISTS",
                    "Cannot create the " + KindName(dataset.kind) + " " + Join(dataset.name, ".") +
                        " because a view of this name exists.")
-          .With("relationName", "`" + Join(dataset.name, "`.`") + "`");
+          .With("relationName", QuotedName(dataset.name));
     }
     if (!dataset.format.empty() && dataset.format != facts->format) {
       return Error(ErrorKind::kInvalidArgument, "DELTA_CANNOT_CHANGE_PROVIDER",

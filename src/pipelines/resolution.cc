@@ -16,8 +16,6 @@ using types::StructField;
 
 namespace {
 
-std::string Quoted(const std::vector<std::string>& name) { return "`" + Join(name, "`.`") + "`"; }
-
 bool IsView(const Dataset& dataset) {
   return dataset.kind == DatasetKind::kTemporaryView || dataset.kind == DatasetKind::kPersistedView;
 }
@@ -28,7 +26,7 @@ Result<void> CheckViewRead(const Dataset& view, bool view_streams, bool read_str
       place.session().config().GetOr("pipelines.incompatibleViewCheck.enabled", "true") == "false") {
     return {};
   }
-  const std::string name = Quoted(view.name);
+  const std::string name = QuotedName(view.name);
   return Error(
              ErrorKind::kInvalidArgument,
              view_streams ? "INCOMPATIBLE_STREAMING_VIEW_READ" : "INCOMPATIBLE_BATCH_VIEW_READ",
@@ -199,8 +197,8 @@ class StubScope final : public NameScope {
     if (IsView(dataset)) {
       if (settled.flows.empty()) {
         return Error(ErrorKind::kInvalidArgument, "PIPELINE_DATASET_WITHOUT_FLOW",
-                     "Pipeline dataset " + Quoted(dataset.name) + " does not have any defined flows.")
-            .With("identifier", Quoted(dataset.name));
+                     "Pipeline dataset " + QuotedName(dataset.name) + " does not have any defined flows.")
+            .With("identifier", QuotedName(dataset.name));
       }
       table.view_plan = analysis_.flows_[settled.flows[0]].plan;
       FLEUVE_TRY(CheckViewRead(dataset, table.view_plan->is_streaming, is_streaming, place_));
@@ -296,11 +294,11 @@ Result<void> Analysis::SchemaOf(std::size_t index) {
     auto merged = MergedFields(fields, next.fields());
     if (!merged) {
       return Error(ErrorKind::kInvalidArgument, "UNABLE_TO_INFER_PIPELINE_TABLE_SCHEMA",
-                   "Failed to infer the schema for table " + Quoted(declared.name) +
+                   "Failed to infer the schema for table " + QuotedName(declared.name) +
                        " from its upstream flows. Please modify the flows that write to this table to make their "
                        "schemas compatible.\n\nInferred schema so far:\n" +
                        DataType::Struct(fields).SimpleString() + "\n\nIncompatible schema:\n" + next.SimpleString())
-          .With("tableName", Quoted(declared.name))
+          .With("tableName", QuotedName(declared.name))
           .With("inferredDataSchema", DataType::Struct(fields).SimpleString())
           .With("incompatibleDataSchema", next.SimpleString());
     }
@@ -439,18 +437,18 @@ Result<void> Analysis::CheckQueries() const {
     }
     if (dataset.kind == DatasetKind::kMaterializedView && flows.size() > 1) {
       return Error(ErrorKind::kInvalidArgument, "MATERIALIZED_VIEW_WITH_MULTIPLE_QUERIES",
-                   "Materialized view " + Quoted(dataset.name) +
+                   "Materialized view " + QuotedName(dataset.name) +
                        " has multiple queries. Materialized views can only have one query associated with them. The "
                        "queries: " +
                        Join(names, ", ") + ".")
-          .With("tableName", Quoted(dataset.name))
+          .With("tableName", QuotedName(dataset.name))
           .With("queries", Join(names, ","));
     }
     if (changes && flows.size() > 1) {
       return Error(ErrorKind::kInvalidArgument, "AUTOCDC_MULTIPLE_FLOWS_TO_TARGET",
-                   "The table " + Quoted(dataset.name) +
+                   "The table " + QuotedName(dataset.name) +
                        " has an AUTO CDC flow and may have no other flow. Its flows: " + Join(names, ", ") + ".")
-          .With("tableName", Quoted(dataset.name))
+          .With("tableName", QuotedName(dataset.name))
           .With("flows", Join(names, ","));
     }
   }
@@ -468,13 +466,13 @@ Result<void> Analysis::CheckViews() const {
         const Dataset& other = graph_.datasets()[read];
         if (other.kind == DatasetKind::kTemporaryView) {
           return Error(ErrorKind::kInvalidArgument, "INVALID_TEMP_OBJ_REFERENCE",
-                       "Cannot create the persistent object " + Quoted(dataset.name) +
-                           " of the type VIEW because it references to the temporary object " + Quoted(other.name) +
-                           " of the type VIEW. Please make the temporary object " + Quoted(other.name) +
-                           " persistent, or make the persistent object " + Quoted(dataset.name) + " temporary.")
-              .With("objName", Quoted(dataset.name))
+                       "Cannot create the persistent object " + QuotedName(dataset.name) +
+                           " of the type VIEW because it references to the temporary object " + QuotedName(other.name) +
+                           " of the type VIEW. Please make the temporary object " + QuotedName(other.name) +
+                           " persistent, or make the persistent object " + QuotedName(dataset.name) + " temporary.")
+              .With("objName", QuotedName(dataset.name))
               .With("obj", "VIEW")
-              .With("tempObjName", Quoted(other.name))
+              .With("tempObjName", QuotedName(other.name))
               .With("tempObj", "VIEW");
         }
       }
@@ -484,10 +482,10 @@ Result<void> Analysis::CheckViews() const {
     const Dataset& dataset = graph_.datasets()[i];
     if (resolved_.datasets[i].flows.empty() && dataset.kind != DatasetKind::kSink) {
       return Error(ErrorKind::kInvalidArgument, "PIPELINE_DATASET_WITHOUT_FLOW",
-                   "Pipeline dataset " + Quoted(dataset.name) +
+                   "Pipeline dataset " + QuotedName(dataset.name) +
                        " does not have any defined flows. Please attach a query with the dataset's definition, or "
                        "explicitly define at least one flow that writes to the dataset.")
-          .With("identifier", Quoted(dataset.name));
+          .With("identifier", QuotedName(dataset.name));
     }
   }
   return {};
@@ -537,8 +535,8 @@ Result<void> Analysis::CheckKinds() const {
     const Flow& flow = graph_.flows()[i];
     const auto target = graph_.FindKey(KeyOf(flow.target));
     const bool streams = resolved_.flows[i].is_streaming;
-    const std::string name = Quoted(flow.name);
-    const std::string table = Quoted(flow.target);
+    const std::string name = QuotedName(flow.name);
+    const std::string table = QuotedName(flow.target);
     const auto wrong = [&](const char* kind, const std::string& text) {
       return Error(ErrorKind::kInvalidArgument, std::string("INVALID_FLOW_QUERY_TYPE.") + kind,
                    "Flow " + name + " returns an invalid relation type. " + text)

@@ -19,12 +19,11 @@ namespace {
 constexpr const char* kKind = "fleuve.dataset";
 constexpr const char* kText = "fleuve.dataset.sql";
 constexpr const char* kDatabase = "fleuve.dataset.database";
+constexpr const char* kCatalog = "spark_catalog";
 
 std::string KindNote(const pb::CreatePipelineDataset& create) {
   return create.streaming() ? "streaming table" : "materialized view";
 }
-
-std::string Quoted(const std::vector<std::string>& name) { return "`" + Join(name, "`.`") + "`"; }
 
 /// Below the warehouse: checkpoints of every such dataset, events.
 std::string StorageOf(const session::Services& services) {
@@ -35,7 +34,7 @@ std::string StorageOf(const session::Services& services) {
 Result<void> RunDataset(session::Session& session, const pb::CreatePipelineDataset& create, const std::string& database,
                         bool reset, const session::OperationPtr& operation) {
   session::Workbench place(session.shared_from_this(), operation == nullptr ? nullptr : operation->token);
-  Graph graph(NewUuid(), "spark_catalog", database, {});
+  Graph graph(NewUuid(), kCatalog, database, {});
   RunRequest request;
   FLEUVE_ASSIGN(Dataset dataset, DatasetOf(create, &request.warnings));
   FLEUVE_ASSIGN(const std::vector<std::string> name, graph.Add(std::move(dataset), database));
@@ -72,7 +71,7 @@ Result<void> Create(session::Session& session, const pb::Command& command, const
   session::Workbench place(session.shared_from_this(), operation == nullptr ? nullptr : operation->token);
   const std::string database = place.current_database();
   const std::vector<std::string> name =
-      place.Qualify({create.name().parts().begin(), create.name().parts().end()}, database);
+      session::FullName({create.name().parts().begin(), create.name().parts().end()}, kCatalog, database);
   FLEUVE_ASSIGN(const auto facts, place.Find(name));
   if (facts && create.if_not_exists()) {
     return {};
@@ -81,16 +80,16 @@ Result<void> Create(session::Session& session, const pb::Command& command, const
   const bool same_kind = facts && kind != facts->notes.end() && kind->second == KindNote(create);
   if (facts && (!same_kind || (!create.or_refresh() && !create.or_replace()))) {
     return Error(ErrorKind::kAlreadyExists, "TABLE_OR_VIEW_ALREADY_EXISTS",
-                 "Cannot create table or view " + Quoted(name) +
+                 "Cannot create table or view " + QuotedName(name) +
                      " because it already exists. Choose a different name, drop or replace the existing object, or add "
                      "the IF NOT EXISTS clause to tolerate pre-existing objects.")
-        .With("relationName", Quoted(name));
+        .With("relationName", QuotedName(name));
   }
   // A table of this name that was dropped has left its checkpoint: a new one begins anew.
   auto done = RunDataset(session, create, database, !facts && create.streaming(), operation);
   if (!done.ok()) {
     if (!facts) {
-      place.RunSql("DROP TABLE IF EXISTS " + Quoted(name)).IgnoreBecause("the statement's own error is told");
+      place.RunSql("DROP TABLE IF EXISTS " + QuotedName(name)).IgnoreBecause("the statement's own error is told");
     }
     return done;
   }
@@ -105,18 +104,18 @@ Result<void> Refresh(session::Session& session, const pb::RefreshDataset& refres
                      const session::OperationPtr& operation) {
   session::Workbench place(session.shared_from_this(), operation == nullptr ? nullptr : operation->token);
   const std::vector<std::string> parts(refresh.name().parts().begin(), refresh.name().parts().end());
-  const std::vector<std::string> name = place.Qualify(parts, place.current_database());
+  const std::vector<std::string> name = session::FullName(parts, kCatalog, place.current_database());
   const std::string kind = refresh.streaming() ? "streaming table" : "materialized view";
   FLEUVE_ASSIGN(const auto facts, place.Find(name));
   if (!facts) {
     return Error(ErrorKind::kNotFound, "TABLE_OR_VIEW_NOT_FOUND",
-                 "The table or view " + Quoted(parts) + " cannot be found.")
-        .With("relationName", Quoted(parts));
+                 "The table or view " + QuotedName(parts) + " cannot be found.")
+        .With("relationName", QuotedName(parts));
   }
   const auto known = facts->notes.find(kKind);
   if (known == facts->notes.end() || known->second != kind) {
     return Error(ErrorKind::kInvalidArgument, "WRONG_COMMAND_FOR_OBJECT_TYPE",
-                 "The operation REFRESH " + AsciiUpper(kind) + " requires a " + kind + ". But " + Quoted(name) +
+                 "The operation REFRESH " + AsciiUpper(kind) + " requires a " + kind + ". But " + QuotedName(name) +
                      " is a " + (known == facts->notes.end() ? "table that no such statement made" : known->second) +
                      ".")
         .With("operation", "REFRESH " + AsciiUpper(kind));

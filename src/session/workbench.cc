@@ -51,7 +51,8 @@ Result<void> Workbench::SetCurrentDatabase(const std::string& name) {
   return {};
 }
 
-std::vector<std::string> Workbench::Qualify(const std::vector<std::string>& parts, const std::string& database) const {
+std::vector<std::string> FullName(const std::vector<std::string>& parts, const std::string& catalog,
+                                  const std::string& database) {
   std::vector<std::string> full;
   for (const std::string& part : parts) {
     full.push_back(AsciiLower(part));
@@ -60,7 +61,7 @@ std::vector<std::string> Workbench::Qualify(const std::vector<std::string>& part
     full.insert(full.begin(), AsciiLower(database));
   }
   if (full.size() == 2) {
-    full.insert(full.begin(), "spark_catalog");
+    full.insert(full.begin(), catalog);
   }
   return full;
 }

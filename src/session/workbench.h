@@ -108,6 +108,10 @@ struct StreamDraft {
   std::shared_ptr<connectors::SinkProvider> sink_provider;
 };
 
+/// A name of one to three parts as all three, in lower case but for the catalog as it is given.
+std::vector<std::string> FullName(const std::vector<std::string>& parts, const std::string& catalog,
+                                  const std::string& database);
+
 /// Threads: one at a time; several objects may stand beside each other in one session.
 class Workbench {
  public:
@@ -121,8 +125,6 @@ class Workbench {
   std::string current_database();
   /// SCHEMA_NOT_FOUND.
   Result<void> SetCurrentDatabase(const std::string& name);
-  /// What current_catalog and current_database make of a name of one to three parts: all three, in lower case.
-  std::vector<std::string> Qualify(const std::vector<std::string>& parts, const std::string& database) const;
 
   /// \param names  may be null.
   Result<plan::PlanPtr> Analyze(const spark::connect::Relation& relation, NameScope* names);
