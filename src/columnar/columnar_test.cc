@@ -69,6 +69,22 @@ TEST(ColumnarTest, RowsSurviveABatchAndAStream) {
   EXPECT_EQ(*again, WideRows());
 }
 
+TEST(ColumnarTest, IntervalsBeyondArrowsNanosecondsAreRefused) {
+  const types::Schema schema = DataType::Struct({{"i", DataType::Of(types::TypeKind::kCalendarInterval), true, {}}});
+  const std::int64_t most = INT64_MAX / 1000;
+  const std::vector<Value::List> rows = {{Value(types::CalendarInterval{-1, 2, most})}, {Value()}};
+  auto batch = BatchFromRows(schema, rows);
+  ASSERT_TRUE(batch.ok()) << batch.error().ToString();
+  auto again = RowsFromBatch(*batch);
+  ASSERT_TRUE(again.ok()) << again.error().ToString();
+  EXPECT_EQ(*again, rows);
+  for (const std::int64_t micros : {most + 1, -most - 1, INT64_MIN}) {
+    batch = BatchFromRows(schema, {{Value(types::CalendarInterval{0, 0, micros})}});
+    ASSERT_FALSE(batch.ok()) << micros;
+    EXPECT_EQ(batch.error().message(), "long overflow");
+  }
+}
+
 TEST(ColumnarTest, SlicesShareAndOutliveTheirBatch) {
   RecordBatch slice;
   {

@@ -87,7 +87,9 @@ Result<void> AppendValue(arrow::ArrayBuilder* builder, const DataType& type, con
       arrow::MonthDayNanoIntervalType::MonthDayNanos parts{};
       parts.months = interval.months;
       parts.days = interval.days;
-      parts.nanoseconds = interval.micros * 1000;
+      if (__builtin_mul_overflow(interval.micros, std::int64_t{1000}, &parts.nanoseconds)) {
+        return Error(ErrorKind::kInvalidArgument, "", "long overflow").Family(ErrorFamily::kArithmetic);
+      }
       FLEUVE_ARROW_TRY(AppendTo<arrow::MonthDayNanoIntervalBuilder>(builder, parts));
       return {};
     }

@@ -42,6 +42,9 @@ void CopyDecimals(const types::Int128* values, idx_t count, duckdb::Vector& out)
 void ArrowToVector(const ArrowArray& array, const DataType& type, idx_t offset, idx_t count, duckdb::Vector& out) {
   const std::int64_t first = array.offset + static_cast<std::int64_t>(offset);
   const auto fixed = [&](std::size_t width) {
+    if (count == 0) {
+      return;  // an empty array may have no buffer
+    }
     std::memcpy(duckdb::FlatVector::GetData(out),
                 static_cast<const std::uint8_t*>(array.buffers[1]) + static_cast<std::size_t>(first) * width,
                 count * width);

@@ -125,7 +125,9 @@ class ArrowColumnBuilder {
         for (idx_t i = 0; i < count; i++) {
           if (all_valid || valid(first + i)) {
             const auto& value = values[first + i];
-            std::memcpy(data_.data() + at, value.GetData(), value.GetSize());
+            if (value.GetSize() > 0) {  // where every text is empty there is no room to point to
+              std::memcpy(data_.data() + at, value.GetData(), value.GetSize());
+            }
             at += value.GetSize();
           }
           offsets_.push_back(static_cast<std::int32_t>(at));
@@ -145,7 +147,10 @@ class ArrowColumnBuilder {
         for (idx_t i = 0; i < count; i++) {
           if (all_valid || valid(first + i)) {
             auto* out = data_.data() + start + i * 16;
-            const std::int64_t nanos = micros[first + i] * 1000;
+            std::int64_t nanos = 0;
+            if (__builtin_mul_overflow(micros[first + i], std::int64_t{1000}, &nanos)) {
+              RaiseError(Error(ErrorKind::kInvalidArgument, "", "long overflow").Family(ErrorFamily::kArithmetic));
+            }
             std::memcpy(out, &months[first + i], 4);
             std::memcpy(out + 4, &days[first + i], 4);
             std::memcpy(out + 8, &nanos, 8);
@@ -197,10 +202,8 @@ class ArrowColumnBuilder {
         break;
       }
       default: {
-        const auto* values = duckdb::FlatVector::GetData(vector);
-        const std::size_t start = data_.size();
-        data_.resize(start + count * width_);
-        std::memcpy(data_.data() + start, values + first * width_, count * width_);
+        const auto* values = duckdb::FlatVector::GetData(vector) + first * width_;
+        data_.insert(data_.end(), values, values + count * width_);
         break;
       }
     }

@@ -211,6 +211,20 @@ TEST_F(EngineTest, RowsOfEveryTypePassUnchanged) {
   EXPECT_EQ(Run(RowsPlan(*schema, rows)), rows);
 }
 
+TEST_F(EngineTest, IntervalsBeyondArrowsNanosecondsAreRefused) {
+  const auto one = [&](std::int64_t micros) {
+    const Value value(types::CalendarInterval{1, -2, micros});
+    return TryRun(Project(Range(0, 1), {plan::MakeLiteral(value, DataType::Of(types::TypeKind::kCalendarInterval))}));
+  };
+  const std::int64_t most = INT64_MAX / 1000;
+  const auto rows = one(most);
+  ASSERT_TRUE(rows.ok()) << rows.error().ToString();
+  EXPECT_EQ(*rows, (Rows{{Value(types::CalendarInterval{1, -2, most})}}));
+  const auto refused = one(most + 1);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().message(), "long overflow");
+}
+
 TEST_F(EngineTest, VoidAndEmptyStructColumns) {
   const auto schema = DataType::Struct({{"a", DataType::Void(), true, Json()},
                                         {"b", DataType::Struct({}), true, Json()},

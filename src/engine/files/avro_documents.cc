@@ -3,8 +3,10 @@
 #include <bzlib.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <map>
 
 #include "base/bytes.h"
@@ -258,6 +260,18 @@ class AvroBytes {
     return out;
   }
   std::string_view Bytes() { return Take(Long()); }
+  /// How many items the next block of an array or map has; 0 ends it. Only items that take no bytes (nulls) can be more
+  /// than the bytes that are left: of these a file could promise without end.
+  std::int64_t BlockCount() {
+    constexpr std::int64_t kMostEmptyItems = 1 << 20;
+    std::int64_t count = Long();
+    if (count < 0) {
+      Long();  // the block's size in bytes
+      count = count == std::numeric_limits<std::int64_t>::min() ? std::numeric_limits<std::int64_t>::max() : -count;
+    }
+    failed_ = failed_ || count > std::max(kMostEmptyItems, static_cast<std::int64_t>(bytes_.size() - at_));
+    return failed_ ? 0 : count;
+  }
 
  private:
   std::string_view bytes_;
@@ -265,12 +279,23 @@ class AvroBytes {
   bool failed_ = false;
 };
 
-void AppendDecimal(std::string& out, std::string_view bytes, int scale) {
-  types::Int128 value = !bytes.empty() && (static_cast<unsigned char>(bytes[0]) & 0x80) != 0 ? -1 : 0;
+/// False where the number has more than 128 bits.
+bool AppendDecimal(std::string& out, std::string_view bytes, int scale) {
+  const auto is_negative = [](char byte) { return (static_cast<unsigned char>(byte) & 0x80) != 0; };
+  const bool negative = !bytes.empty() && is_negative(bytes[0]);
+  while (bytes.size() > sizeof(types::Int128) && bytes[0] == (negative ? '\xff' : '\0') &&
+         is_negative(bytes[1]) == negative) {
+    bytes.remove_prefix(1);
+  }
+  if (bytes.size() > sizeof(types::Int128)) {
+    return false;
+  }
+  types::Int128 value = negative ? -1 : 0;
   for (const char byte : bytes) {
     value = static_cast<types::Int128>(static_cast<unsigned __int128>(value) << 8) | static_cast<unsigned char>(byte);
   }
   out += types::DecimalToString(value, scale);
+  return true;
 }
 
 /// Appends the next value as JSON; false where the bytes are broken.
@@ -282,16 +307,12 @@ bool AppendValue(const AvroType& type, AvroBytes& in, std::string& out, int dept
   const auto blocks = [&](auto item) {
     bool first = true;
     for (;;) {
-      std::int64_t count = in.Long();
+      const std::int64_t count = in.BlockCount();
       if (in.failed()) {
         return false;
       }
       if (count == 0) {
         return true;
-      }
-      if (count < 0) {
-        count = -count;
-        in.Long();
       }
       for (std::int64_t i = 0; i < count; ++i) {
         if (!first) {
@@ -319,7 +340,10 @@ bool AppendValue(const AvroType& type, AvroBytes& in, std::string& out, int dept
     case Kind::kLong: {
       const std::int64_t value = in.Long();
       if (type.logical.starts_with("timestamp-") || type.logical.starts_with("local-timestamp-")) {
-        const std::int64_t micros = type.logical.ends_with("millis") ? value * 1000 : value;
+        std::int64_t micros = value;
+        if (type.logical.ends_with("millis") && __builtin_mul_overflow(value, std::int64_t{1000}, &micros)) {
+          return false;
+        }
         AppendJsonString(out, types::TimestampNtzToString(micros) + (type.logical[0] == 't' ? "Z" : ""));
       } else {
         out += std::to_string(value);
@@ -354,7 +378,7 @@ bool AppendValue(const AvroType& type, AvroBytes& in, std::string& out, int dept
     case Kind::kFixed: {
       const std::string_view raw = type.kind == Kind::kBytes ? in.Bytes() : in.Take(type.size);
       if (type.logical == "decimal" && type.precision > 0) {
-        AppendDecimal(out, raw, type.scale);
+        return !in.failed() && AppendDecimal(out, raw, type.scale);
       } else {
         AppendJsonString(out, Base64Encode(raw));
       }
@@ -478,16 +502,12 @@ Result<Header> ReadHeader(AvroBytes& in, const std::string& path) {
   Header header;
   std::string schema;
   for (;;) {
-    std::int64_t count = in.Long();
+    const std::int64_t count = in.BlockCount();
     if (in.failed()) {
       return Broken(path, "its header is cut off");
     }
     if (count == 0) {
       break;
-    }
-    if (count < 0) {
-      count = -count;
-      in.Long();
     }
     for (std::int64_t i = 0; i < count && !in.failed(); ++i) {
       const std::string key(in.Bytes());

@@ -339,6 +339,46 @@ TEST_F(FilesTest, BrokenTextNeverBreaksTheReader) {
   Read(kCsv, "a string, b int, c string", json, {});
 }
 
+/// An Avro file of one record {v: <type>} whose value is `value`.
+std::string AvroFile(const std::string& type, const std::string& value) {
+  const auto number = [](std::size_t n) {
+    std::string out;
+    for (n *= 2; n >= 128; n >>= 7) {
+      out.push_back(static_cast<char>(n | 128));
+    }
+    return out + static_cast<char>(n);
+  };
+  const auto text = [&](const std::string& bytes) { return number(bytes.size()) + bytes; };
+  const std::string schema = R"({"type": "record", "name": "r", "fields": [{"name": "v", "type": )" + type + "}]}";
+  const std::string sync(16, 's');
+  return "Obj\x01" + number(1) + text("avro.schema") + text(schema) + number(0) + sync + number(1) + text(value) + sync;
+}
+
+TEST_F(FilesTest, AvroValuesBeyondTheirTypeAreRefused) {
+  const auto read = [&](const std::string& type, const std::string& ddl, const std::string& value) {
+    return Run(ScanOf(kJson, ddl, {Put("avro" + std::to_string(++count_), AvroFile(type, value))},
+                      {{"fleuve.container", "avro"}}));
+  };
+  const std::string nulls = R"({"type": "array", "items": "null"})";
+  const std::string millis = R"({"type": "long", "logicalType": "timestamp-millis"})";
+  const std::string decimal = R"({"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 0})";
+  const std::string huge = std::string(9, '\xff') + '\x01';           // the smallest long
+  const std::string most = '\xfe' + std::string(8, '\xff') + '\x01';  // the greatest
+  const auto rows = read(nulls, "v array<string>", std::string("\x04\x00", 2));
+  ASSERT_TRUE(rows.ok()) << rows.error().ToString();
+  EXPECT_THAT(*rows, ElementsAre(Value::List{Value(Value::List{Value(), Value()})}));
+  EXPECT_FALSE(read(nulls, "v array<string>", most + '\0').ok());
+  EXPECT_FALSE(read(nulls, "v array<string>", huge + std::string(2, '\0')).ok());
+  const auto time = read(millis, "v timestamp", "\x02");
+  ASSERT_TRUE(time.ok()) << time.error().ToString();
+  EXPECT_THAT(*time, ElementsAre(Value::List{std::int64_t{1000}}));
+  EXPECT_FALSE(read(millis, "v timestamp", most).ok());
+  const auto number = read(decimal, "v decimal(38,0)", '\x28' + std::string(19, '\xff') + '\xfe');
+  ASSERT_TRUE(number.ok()) << number.error().ToString();
+  EXPECT_THAT(*number, ElementsAre(Value::List{Value(types::Int128{-2})}));
+  EXPECT_FALSE(read(decimal, "v decimal(38,0)", "\x28\x01" + std::string(19, '\0')).ok());
+}
+
 TEST(DatePatternTest, ReadsAndWritesJavaPatterns) {
   const auto parse = [](const char* pattern, const char* text) {
     auto times = TimeText::Make("", pattern, "", "Europe/Paris");
