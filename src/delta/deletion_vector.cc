@@ -48,7 +48,8 @@ Result<std::shared_ptr<const RowSet>> Decode(std::string_view bytes, std::int64_
     // The bitmap's own counts and orders are not to be trusted before they were gone through.
     std::vector<std::uint64_t> rows;
     rows.reserve(std::min(static_cast<std::size_t>(count), bytes.size() * 8));
-    for (auto row = map.begin(); row != map.end(); ++row) {
+    const auto end = map.end();
+    for (auto row = map.begin(); row != end; ++row) {
       if (static_cast<std::int64_t>(rows.size()) >= count || (!rows.empty() && *row <= rows.back())) {
         return Corrupt("DELTA_DELETION_VECTOR_SIZE_MISMATCH",
                        "The deletion vector in " + where + " has more rows than the log says, or not in order.");
