@@ -94,7 +94,9 @@ class LostAnswers : public LostCommits,
                     public testing::WithParamInterface<std::tuple<storage::Fault, Meanwhile, bool>> {};
 
 TEST_P(LostAnswers, AreSettledByReadingBack) {
-  const auto [fault, meanwhile, in_commit_times] = GetParam();
+  const storage::Fault fault = std::get<0>(GetParam());
+  const Meanwhile meanwhile = std::get<1>(GetParam());
+  const bool in_commit_times = std::get<2>(GetParam());
   StringMap properties;
   if (in_commit_times) {
     properties = {{"delta.enableInCommitTimestamps", "true"}};
