@@ -103,6 +103,18 @@ Result<void> SplitPathVersion(std::string* path, Options* options) {
   return {};
 }
 
+/// A source whose columns are always the same takes a schema that says just these, as Spark's does.
+Result<void> CheckFixedSchema(const types::Schema& given, const types::Schema& fixed) {
+  if (given.fields().empty() || given.EqualsIgnoringNullability(fixed)) {
+    return {};
+  }
+  return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1133",
+               "The user-specified schema doesn't match the actual schema: user-specified: " + types::ToDdl(given) +
+                   ", actual: " + types::ToDdl(fixed) + ". Leave the schema out, or give the actual one.")
+      .With("schema", types::ToDdl(given))
+      .With("actualSchema", types::ToDdl(fixed));
+}
+
 Error SourceNotFound(const std::string& format) {
   return Error(ErrorKind::kNotFound, "DATA_SOURCE_NOT_FOUND",
                "Failed to find the data source: " + format +
@@ -621,6 +633,9 @@ Result<ResolvedTable> SessionResolver::ResolveDataSource(const std::string& form
   if (name == "kafka") {
     ResolvedTable resolved;
     FLEUVE_ASSIGN(resolved.table, connectors::kafka::KafkaTable(options, Config()));
+    if (schema) {
+      FLEUVE_TRY(CheckFixedSchema(*schema, resolved.table->schema()));
+    }
     return resolved;
   }
   if (state_.services().connectors->source(name) != nullptr || name == "jdbc" || name == "rate") {

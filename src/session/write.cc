@@ -197,10 +197,11 @@ Result<void> Executor::Write(const sc::WriteOperation& write) {
   }
   if (format == "kafka") {
     if (mode == SaveMode::kOverwrite || mode == SaveMode::kIgnore) {
-      return Error(ErrorKind::kInvalidArgument, "",
-                   std::string("Save mode ") + (mode == SaveMode::kOverwrite ? "Overwrite" : "Ignore") +
+      const std::string name = mode == SaveMode::kOverwrite ? "Overwrite" : "Ignore";
+      return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_3081",
+                   "Save mode " + name +
                        " not allowed for Kafka. Allowed save modes are Append and ErrorIfExists (default).")
-          .Family(ErrorFamily::kAnalysis);
+          .With("mode", name);
     }
     FLEUVE_ASSIGN(const auto engine, state_.Engine());
     return connectors::kafka::WriteTopic(*engine, input, options, state_.AnalysisSettings(), token_);

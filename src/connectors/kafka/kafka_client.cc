@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <thread>
 
 #include "base/clock.h"
@@ -140,10 +141,24 @@ Result<std::vector<TopicPartition>> Consumer::AllPartitions(const std::string* t
 }
 
 Result<std::vector<TopicPartition>> Consumer::Partitions() {
-  if (options_.strategy == Strategy::kAssign) {
-    return options_.assigned;
-  }
   std::vector<TopicPartition> found;
+  if (options_.strategy == Strategy::kAssign) {
+    // Partitions that are not there yet are left out until they are, as Spark does.
+    std::set<std::string> topics;
+    for (const TopicPartition& partition : options_.assigned) {
+      topics.insert(partition.first);
+    }
+    for (const std::string& topic : topics) {
+      FLEUVE_ASSIGN(const auto partitions, AllPartitions(&topic));
+      for (const TopicPartition& partition : partitions) {
+        if (std::binary_search(options_.assigned.begin(), options_.assigned.end(), partition)) {
+          found.push_back(partition);
+        }
+      }
+    }
+    std::sort(found.begin(), found.end());
+    return found;
+  }
   if (options_.strategy == Strategy::kSubscribe) {
     for (const std::string& topic : options_.topics) {
       FLEUVE_ASSIGN(const auto partitions, AllPartitions(&topic));
@@ -265,7 +280,18 @@ Result<PartitionOffsets> Consumer::Resolve(const OffsetLimit& limit, const std::
     }
   }
   const PartitionOffsets times = wanted;
-  FLEUVE_ASSIGN(PartitionOffsets found, QueryTimes(times));
+  // A time before the first of all is not asked for: the broker takes negative ones for names of offsets.
+  PartitionOffsets found;
+  PartitionOffsets asked;
+  for (const auto& [partition, time] : times) {
+    if (time < 0) {
+      found[partition] = kLatest;
+    } else {
+      asked[partition] = time;
+    }
+  }
+  FLEUVE_ASSIGN(PartitionOffsets answered, QueryTimes(asked));
+  found.merge(answered);
   std::vector<TopicPartition> unmatched;
   for (const auto& [partition, offset] : found) {
     if (offset < 0) {
@@ -274,8 +300,9 @@ Result<PartitionOffsets> Consumer::Resolve(const OffsetLimit& limit, const std::
   }
   if (!unmatched.empty() && is_start && !options_.latest_when_no_match) {
     return Error(ErrorKind::kInvalidArgument, "",
-                 "assertion failed: No offset matched from request of topic-partition " + NameOf(unmatched.front()) +
-                     " and timestamp " + std::to_string(times.at(unmatched.front())) + ".");
+                 "No offset matched from request of topic-partition " + NameOf(unmatched.front()) + " and timestamp " +
+                     std::to_string(times.at(unmatched.front())) + ".")
+        .Family(ErrorFamily::kIllegalArgument);
   }
   FLEUVE_ASSIGN(const PartitionOffsets ends, EndsOf(unmatched, kLatest));
   for (const auto& [partition, offset] : ends) {

@@ -180,7 +180,9 @@ Result<OffsetLimit> ParseLimit(const plan::Options& options, bool is_start, Offs
   OffsetLimit limit;
   if (const std::string* text = plan::FindOption(options, is_start ? "startingTimestamp" : "endingTimestamp")) {
     limit.kind = OffsetLimit::Kind::kTimestamp;
-    FLEUVE_ASSIGN(limit.timestamp, LongOf(*text));
+    if (!ParseLong(TrimAscii(*text), &limit.timestamp)) {
+      return Illegal("Expected a single long value, got " + *text);
+    }
     return limit;
   }
   if (const std::string* text =

@@ -16,7 +16,9 @@ using types::DataType;
 using types::TypeKind;
 
 Error Analysis(std::string message) {
-  return Error(ErrorKind::kInvalidArgument, "", std::move(message)).Family(ErrorFamily::kAnalysis);
+  std::string parameter = message;
+  return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_3080", std::move(message))
+      .With("msg", std::move(parameter));
 }
 
 /// The bytes of one value of a string or binary column; nullopt: NULL.
@@ -45,10 +47,10 @@ DataType HeadersType() {
       DataType::Struct({{"key", DataType::String(), true, Json()}, {"value", DataType::Binary(), true, Json()}}), true);
 }
 
-/// The first column of this name, without letter case.
+/// The first column of exactly this name: the sink tells letter case whatever the session does, as Spark's.
 const plan::Attribute* Find(const plan::PlanPtr& plan, const char* name) {
   for (const plan::Attribute& attribute : plan->output) {
-    if (!attribute.hidden && EqualsIgnoreAsciiCase(attribute.name, name)) {
+    if (!attribute.hidden && attribute.name == name) {
       return &attribute;
     }
   }

@@ -295,6 +295,48 @@ class KafkaSourceProvider final : public SourceProvider {
   }
 };
 
+/// \param adjective  what the message calls both offsets, with a space behind it.
+Error StartBeyondEnd(const char* condition, const std::string& adjective, const OffsetRange& range) {
+  const std::string start = std::to_string(range.from);
+  const std::string end = std::to_string(range.until);
+  const std::string partition = std::to_string(range.partition.second);
+  return Error(ErrorKind::kInvalidArgument, condition,
+               "The " + adjective + "start offset " + start + " is greater than the " +
+                   (adjective == "resolved " ? adjective : "") + "end offset " + end + " for topic " +
+                   range.partition.first + " partition " + partition + ".")
+      .With("startOffset", start)
+      .With("endOffset", end)
+      .With("topic", range.partition.first)
+      .With("partition", partition);
+}
+
+Error EndBeyondNewest(const OffsetRange& range, std::int64_t newest) {
+  const std::string partition = NameOf(range.partition);
+  return Error(
+             ErrorKind::kCorrupt, "KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE",
+             "Some data may have been lost because they are not available in Kafka any more; either the data was "
+             "aged out by Kafka or the topic may have been deleted before all the data in the topic was processed. If "
+             "you don't want your streaming query to fail on such cases, set the source option \"failOnDataLoss\" to "
+             "\"false\". Reason: Could not read records in offset range [" +
+                 std::to_string(range.from) + ", " + std::to_string(range.until) + ") of " + partition +
+                 ": its newest offset is " + std::to_string(newest) + ".")
+      .With("topicPartition", partition)
+      .With("startOffset", std::to_string(range.from))
+      .With("endOffset", std::to_string(range.until));
+}
+
+/// Offsets that the user gave for both ends are compared before the broker is asked.
+Result<void> CheckGivenRanges(const OffsetLimit& start, const OffsetLimit& end) {
+  for (const auto& [partition, from] : start.offsets) {
+    const auto until = end.offsets.find(partition);
+    if (from >= 0 && until != end.offsets.end() && until->second >= 0 && from > until->second) {
+      return StartBeyondEnd("UNRESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET", "specified ",
+                            {partition, from, until->second});
+    }
+  }
+  return {};
+}
+
 /// A batch read: offsets are resolved and records read each time the plan is about to run.
 class KafkaBatchTable final : public plan::TableSource {
  public:
@@ -313,18 +355,25 @@ class KafkaBatchTable final : public plan::TableSource {
     return std::shared_ptr<const plan::FileScan>();
   }
   Result<std::shared_ptr<const plan::RowScan>> PlanRows() const override {
+    FLEUVE_TRY(CheckGivenRanges(start_, end_));
     FLEUVE_ASSIGN(const auto consumer, Consumer::Open(options_, GroupId(options_, ""), nullptr));
     FLEUVE_ASSIGN(const auto partitions, consumer->Partitions());
     FLEUVE_ASSIGN(const PartitionOffsets from, consumer->Resolve(start_, partitions, /*is_start=*/true));
     FLEUVE_ASSIGN(const PartitionOffsets until, consumer->Resolve(end_, partitions, /*is_start=*/false));
+    FLEUVE_ASSIGN(const PartitionOffsets newest, consumer->EndsOf(partitions, kLatest));
     std::vector<OffsetRange> ranges;
     for (const auto& [partition, offset] : until) {
       OffsetRange range{partition, from.at(partition), offset};
       if (range.from > range.until) {
-        return Error(ErrorKind::kInvalidArgument, "RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET",
-                     "For Kafka data source with strategy Batch, the specified start offset " +
-                         std::to_string(range.from) + " is greater than the end offset " + std::to_string(range.until) +
-                         " for topic " + partition.first + " partition " + std::to_string(partition.second) + ".");
+        return StartBeyondEnd("RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET", "resolved ", range);
+      }
+      if (const std::int64_t last = newest.at(partition); range.until > last) {
+        if (options_.fail_on_data_loss) {
+          return EndBeyondNewest(range, last);
+        }
+        LogWarn("kafka: " + NameOf(partition) + " ends at offset " + std::to_string(last) + ", before the ending one " +
+                std::to_string(range.until) + ": failOnDataLoss is false, what is there is read");
+        range.until = std::max(range.from, last);
       }
       ranges.push_back(std::move(range));
     }

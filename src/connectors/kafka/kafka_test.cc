@@ -185,6 +185,33 @@ TEST(KafkaSpill, LargeReadsLeaveTheMemory) {
   EXPECT_EQ(spill.Store({1, 2, 3}), nullptr);
 }
 
+TEST_F(KafkaTest, RangesOfABatchReadAreChecked) {
+  Topic("t", 1);
+  Produce("t", 0, 3);
+  const auto refusal = [&](plan::Options options) {
+    options["subscribe"] = "t";
+    return Table(std::move(options)).front();
+  };
+  const auto begins = [](const std::string& text, const std::string& start) { return text.starts_with(start); };
+  EXPECT_TRUE(begins(refusal({{"startingOffsets", R"({"t":{"0":3}})"}, {"endingOffsets", R"({"t":{"0":1}})"}}),
+                     "UNRESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET: "));
+  EXPECT_TRUE(
+      begins(refusal({{"startingOffsets", R"({"t":{"0":9}})"}}), "RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET: "));
+  const std::string beyond = R"({"t":{"0":99}})";
+  EXPECT_TRUE(begins(refusal({{"endingOffsets", beyond}}), "KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE: "));
+  EXPECT_EQ(Table({{"subscribe", "t"}, {"endingOffsets", beyond}, {"failOnDataLoss", "false"}}),
+            (Lines{"0/0=v0", "0/1=v1", "0/2=v2"}));
+  EXPECT_EQ(refusal({{"startingTimestamp", "-5"}}),
+            ": No offset matched from request of topic-partition t-0 and timestamp -5.");
+  EXPECT_EQ(refusal({{"startingTimestamp", "soon"}}), "Expected a single long value, got soon");
+}
+
+TEST_F(KafkaTest, AssignedPartitionsThatAreNotThereAreLeftOut) {
+  Topic("t", 1);
+  Produce("t", 0, 1);
+  EXPECT_EQ(Table({{"assign", R"({"t":[0,7]})"}}), Lines{"0/0=v0"});
+}
+
 TEST_F(KafkaTest, WhatIsWrittenIsRead) {
   Topic("t", 2);
   const Value headers(Value::List{Value(Value::List{Value("h"), Value("x")}), Value(Value::List{Value("h"), Value()})});
