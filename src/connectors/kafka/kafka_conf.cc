@@ -85,6 +85,12 @@ Result<bool> SetSpecial(rd_kafka_conf_t* conf, const std::string& name, const st
     FLEUVE_TRY(Set(conf, name, lower.empty() ? "none" : lower, name));
     return true;
   }
+  if (name == "fetch.max.bytes" && value.size() < 7) {
+    // A consumer sends no records, but librdkafka wants a fetch to hold the largest (1,000,000 bytes by default) it may
+    // send.
+    FLEUVE_TRY(Set(conf, "message.max.bytes", value.size() < 4 ? "1000" : value, name));
+    return false;
+  }
   const auto type_of = [&](const char* key) {
     const auto at = settings.find(key);
     return at == settings.end() ? std::string("JKS") : AsciiUpper(at->second);

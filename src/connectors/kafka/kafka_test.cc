@@ -199,7 +199,10 @@ TEST_F(KafkaTest, RangesOfABatchReadAreChecked) {
       begins(refusal({{"startingOffsets", R"({"t":{"0":9}})"}}), "RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET: "));
   const std::string beyond = R"({"t":{"0":99}})";
   EXPECT_TRUE(begins(refusal({{"endingOffsets", beyond}}), "KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE: "));
-  EXPECT_EQ(Table({{"subscribe", "t"}, {"endingOffsets", beyond}, {"failOnDataLoss", "false"}}),
+  EXPECT_EQ(Table({{"subscribe", "t"},
+                   {"endingOffsets", beyond},
+                   {"failOnDataLoss", "false"},
+                   {"kafka.fetch.max.bytes", "45000"}}),
             (Lines{"0/0=v0", "0/1=v1", "0/2=v2"}));
   EXPECT_EQ(refusal({{"startingTimestamp", "-5"}}),
             ": No offset matched from request of topic-partition t-0 and timestamp -5.");
