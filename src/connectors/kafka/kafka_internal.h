@@ -10,8 +10,11 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <random>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -219,6 +222,26 @@ class Consumer {
 
 std::shared_ptr<SourceProvider> MakeKafkaSourceProvider();
 
+/// Where records without a key and a partition go: they stay with one partition for 16 kB of values, then with another,
+/// as with Java's producer; records with a key go by its murmur2 hash. Any thread.
+class StickyPartitioner {
+ public:
+  /// Makes producers of this configuration ask this object, which outlives them. The message opaque of their records is
+  /// the size of the value in bytes.
+  Result<void> Install(rd_kafka_conf_t* conf);
+  /// For the client's callback. \param partitions  how many the topic has, 1 or more.
+  std::int32_t Next(const rd_kafka_topic_t* topic, std::int32_t partitions, std::int64_t bytes);
+
+ private:
+  struct Stay {
+    std::int32_t partition = 0;
+    std::int64_t bytes_left = 0;
+  };
+  std::mutex mutex_;
+  std::minstd_rand random_{std::random_device()()};
+  std::unordered_map<const rd_kafka_topic_t*, Stay> stays_;
+};
+
 /// Produces rows. Threads: one at a time.
 class Producer {
  public:
@@ -249,6 +272,7 @@ class Producer {
   Producer() = default;
   Result<void> Check() const;
 
+  StickyPartitioner partitioner_;  // outlives the client, which calls it
   KafkaPtr client_;
   std::optional<std::string> topic_;
   std::map<std::string, std::string> settings_;

@@ -83,6 +83,9 @@ Result<std::unique_ptr<Producer>> Producer::Open(const plan::Options& options) {
       outcome->failure = message->err;
     }
   });
+  if (!settings.contains("partitioner")) {
+    FLEUVE_TRY(producer->partitioner_.Install(conf.get()));
+  }
   FLEUVE_ASSIGN(producer->client_, MakeClient(RD_KAFKA_PRODUCER, std::move(conf)));
   if (const std::string* topic = plan::FindOption(options, "topic")) {
     producer->topic_ = std::string(TrimAscii(*topic));
@@ -220,7 +223,8 @@ Result<std::int64_t> Producer::Produce(columnar::BatchReader& rows, const Cancel
         const rd_kafka_resp_err_t code = rd_kafka_producev(
             client_.get(), RD_KAFKA_V_TOPIC(name.c_str()), RD_KAFKA_V_PARTITION(partition),
             RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_KEY(key_bytes, key_size),
-            RD_KAFKA_V_VALUE(const_cast<char*>(value_bytes), value_size), RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_END);
+            RD_KAFKA_V_VALUE(const_cast<char*>(value_bytes), value_size), RD_KAFKA_V_HEADERS(headers),
+            RD_KAFKA_V_OPAQUE(reinterpret_cast<void*>(static_cast<std::intptr_t>(value_size))), RD_KAFKA_V_END);
         if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
           break;
         }

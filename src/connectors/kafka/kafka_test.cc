@@ -215,6 +215,31 @@ TEST_F(KafkaTest, AssignedPartitionsThatAreNotThereAreLeftOut) {
   EXPECT_EQ(Table({{"assign", R"({"t":[0,7]})"}}), Lines{"0/0=v0"});
 }
 
+TEST_F(KafkaTest, FewRecordsWithoutAKeyStayTogether) {
+  for (int i = 0; i < 10; ++i) {
+    const std::string topic = "t" + std::to_string(i);
+    Topic(topic, 4);
+    const std::vector<Value::List> rows(10, {Value(topic), Value(), Value("v"), Value(), Value()});
+    ASSERT_TRUE(Write(rows).ok());
+    const auto read = Table({{"subscribe", topic}});
+    ASSERT_EQ(read.size(), 10U);
+    EXPECT_TRUE(read.back().ends_with("/9=v")) << read.back();
+  }
+}
+
+TEST_F(KafkaTest, ManyRecordsWithoutAKeyGoEverywhere) {
+  Topic("t", 2);
+  ASSERT_TRUE(
+      Write(std::vector<Value::List>(1000, {Value("t"), Value(), Value(std::string(1000, 'v')), Value(), Value()}))
+          .ok());
+  std::map<char, int> counts;
+  for (const std::string& row : Table({{"subscribe", "t"}})) {
+    ++counts[row.front()];
+  }
+  ASSERT_EQ(counts.size(), 2U);
+  EXPECT_GT(std::min(counts['0'], counts['1']), 100);
+}
+
 TEST_F(KafkaTest, WhatIsWrittenIsRead) {
   Topic("t", 2);
   const Value headers(Value::List{Value(Value::List{Value("h"), Value("x")}), Value(Value::List{Value("h"), Value()})});
