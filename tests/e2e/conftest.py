@@ -58,6 +58,8 @@ class Server:
         from pyspark.sql.connect.client.retries import DefaultPolicy
         from pyspark.sql.connect.session import SparkSession
 
+        # As `builder.remote` does: with it the functions of the package that has the JVM's parts too do not ask for a JVM.
+        os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
         channel = DefaultChannelBuilder(self.url, [("grpc.use_local_subchannel_pool", 1)])
         session = SparkSession.builder.channelBuilder(channel).create()
         session.client.set_retry_policies([DefaultPolicy(max_retries=3)])
