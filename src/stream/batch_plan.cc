@@ -259,6 +259,17 @@ std::vector<std::shared_ptr<const plan::StreamRelation>> DistinctStreams(const P
   return streams;
 }
 
+PlanPtr WithoutRows(const PlanPtr& plan) {
+  return plan::RewritePlan(plan, [](const PlanPtr& node) -> PlanPtr {
+    if (node->kind != plan::PlanKind::kRows || !node->rows || node->rows->batches.empty()) {
+      return nullptr;
+    }
+    auto empty = std::make_shared<plan::LogicalPlan>(*node);
+    empty->rows = std::make_shared<const plan::RowScan>();
+    return empty;
+  });
+}
+
 Result<PlanPtr> MakeBatchPlan(const PlanPtr& plan,
                               const std::vector<std::shared_ptr<const plan::StreamRelation>>& streams,
                               const std::vector<connectors::BatchInput>& inputs, const QueryRequest& request,

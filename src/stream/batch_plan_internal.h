@@ -25,6 +25,10 @@ Result<plan::PlanPtr> MakeBatchPlan(const plan::PlanPtr& plan,
                                     const std::vector<connectors::BatchInput>& inputs, const QueryRequest& request,
                                     std::int64_t now_micros);
 
+/// The plan with the rows of its leaves left out: for people to look at after the batch, without what it held in
+/// memory.
+plan::PlanPtr WithoutRows(const plan::PlanPtr& plan);
+
 /// Rows that each stream's leaves gave in the runs of `prepared` (plans that `MakeBatchPlan` made, then prepared; nulls
 /// are left out); leaves that did not run count by `inputs[i].row_count` where nothing else is known.
 std::vector<std::int64_t> CountInputRows(const std::vector<plan::PlanPtr>& prepared,

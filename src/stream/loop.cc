@@ -585,8 +585,9 @@ Result<void> MicroBatchQuery::RunBatch() {
   };
   FLEUVE_ASSIGN(batch.plan, bind(request_.plan));
   {
+    plan::PlanPtr to_explain = WithoutRows(batch.plan);
     std::lock_guard lock(mutex_);
-    last_plan_ = batch.plan;
+    last_plan_.swap(to_explain);
   }
   batch.batch_id = batch_id_;
   batch.is_recovered = batch_recovered_;

@@ -5,6 +5,7 @@
 
 #include "base/big_stack.h"
 #include "base/failpoint.h"
+#include "base/heap.h"
 #include "base/ids.h"
 #include "base/log.h"
 #include "stream/query_internal.h"
@@ -329,6 +330,7 @@ void MicroBatchQuery::Cleanup(bool failed) {
       location.store->DeleteAll(location.path).IgnoreBecause("a temporary folder; the system cleans it too");
     }
   }
+  ReturnFreedMemory();
 }
 
 Result<void> MicroBatchQuery::RunGuarded() {

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/ids.h"
+#include "columnar/ipc.h"
 #include "storage/memory_store.h"
 #include "stream/progress_internal.h"
 #include "stream/query_internal.h"
@@ -26,6 +27,8 @@ class NumberRelation final : public plan::StreamRelation {
   types::Schema schema_;
   plan::Options options_;
 };
+
+std::weak_ptr<const plan::RowScan> rows_of_last_batch;
 
 /// Gives one number a batch, up to `available`.
 class NumberSource final : public connectors::Source {
@@ -49,6 +52,10 @@ class NumberSource final : public connectors::Source {
                                       const connectors::Offset& end) override {
     connectors::BatchInput input;
     input.row_count = std::stoi(end) - (start ? std::stoi(*start) : 0);
+    auto rows = std::make_shared<plan::RowScan>();
+    rows->batches.push_back(*columnar::BatchFromRows(relation_.schema(), {{types::Value(std::int64_t{1})}}));
+    input.rows = std::move(rows);
+    rows_of_last_batch = input.rows;
     return input;
   }
   bool SetDataListener(std::function<void()> callback) override {
@@ -378,6 +385,7 @@ TEST(QueryTest, ProcessAllAvailableStopAndProgress) {
   ASSERT_TRUE(run.query->ProcessAllAvailable(nullptr).ok());
   ExpectExactlyOnce(*memory, 3, "running");
   EXPECT_TRUE(run.query->is_active());
+  EXPECT_TRUE(rows_of_last_batch.expired()) << "the rows of a batch leave the memory with the batch";
   ASSERT_TRUE(run.query->Stop().ok());
   ASSERT_TRUE(run.query->Stop().ok());
   EXPECT_FALSE(run.query->is_active());
