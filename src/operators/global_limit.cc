@@ -62,6 +62,7 @@ Result<std::shared_ptr<const plan::RowScan>> GlobalLimit::Run(OperatorBatch& bat
     }
   }
   if (given > before) {
+    ++batch.counts->rows_updated;
     const Stopwatch watch(&batch.counts->all_updates_ns);
     store.Put(0, kKey, std::string_view(reinterpret_cast<const char*>(&given), sizeof(given)));
   }

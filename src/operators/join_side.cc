@@ -98,11 +98,9 @@ JoinSide::JoinSide(state::Store& store, state::SpaceId first_space) : store_(sto
   }
 }
 
-std::int64_t JoinSide::EntryCount(const state::Store& store, state::SpaceId first_space) {
+std::int64_t JoinSide::RowCount(const state::Store& store, state::SpaceId first_space) {
   const std::string_view totals = store.Get(first_space + 2, "");
-  return totals.size() != 2 * sizeof(std::int64_t)
-             ? 0
-             : Read<std::int64_t>(totals, 0) + Read<std::int64_t>(totals, sizeof(std::int64_t));
+  return totals.size() != 2 * sizeof(std::int64_t) ? 0 : Read<std::int64_t>(totals, sizeof(std::int64_t));
 }
 
 void JoinSide::Finish() {

@@ -60,8 +60,8 @@ class JoinSide {
   /// Writes what is left to write; once, at the end of a batch.
   void Finish();
 
-  /// Keys and rows of a side, as numRowsTotal counts them.
-  static std::int64_t EntryCount(const state::Store& store, state::SpaceId first_space);
+  /// The rows that wait on a side; numRowsTotal counts each once.
+  static std::int64_t RowCount(const state::Store& store, state::SpaceId first_space);
 
  private:
   /// Puts the times of the rows that were added.

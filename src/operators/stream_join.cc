@@ -120,7 +120,7 @@ class StreamJoin final : public StatefulOperator {
     return used && next && *next > *used && (left_.offset_micros || right_.offset_micros);
   }
   std::int64_t rows_total(const state::Store& store) const override {
-    return JoinSide::EntryCount(store, 0) + JoinSide::EntryCount(store, JoinSide::kSpaces);
+    return JoinSide::RowCount(store, 0) + JoinSide::RowCount(store, JoinSide::kSpaces);
   }
   std::int64_t instances_per_partition() const override { return 4; }
 

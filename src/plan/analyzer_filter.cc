@@ -10,32 +10,47 @@ namespace {
 using types::DataType;
 using types::TypeKind;
 
-bool HoldsMap(const DataType& type) {
+bool Holds(const DataType& type, TypeKind kind) {
   switch (type.kind()) {
-    case TypeKind::kMap:
-      return true;
     case TypeKind::kArray:
-      return HoldsMap(type.element());
+      return Holds(type.element(), kind);
+    case TypeKind::kMap:
+      return kind == TypeKind::kMap || Holds(type.key(), kind) || Holds(type.value(), kind);
     case TypeKind::kStruct:
       return std::any_of(type.fields().begin(), type.fields().end(),
-                         [](const types::StructField& field) { return HoldsMap(field.type); });
+                         [&](const types::StructField& field) { return Holds(field.type, kind); });
     default:
-      return false;
+      return type.Is(kind);
   }
 }
 
 }  // namespace
 
-Result<void> CheckNoMaps(const PlanPtr& plan) {
-  for (const Attribute& attribute : plan->output) {
-    if (!attribute.hidden && HoldsMap(attribute.type)) {
-      return Error(ErrorKind::kInvalidArgument, "UNSUPPORTED_FEATURE.SET_OPERATION_ON_MAP_TYPE",
-                   "The feature is not supported: Cannot have MAP type columns in DataFrame which calls set operations "
-                   "(INTERSECT, EXCEPT, etc.), but the type of column " +
+namespace {
+
+/// Set operations compare rows: columns that hold maps or variants have no order to do so.
+Result<void> CheckComparable(const Attribute& attribute) {
+  for (const auto& [kind, name] : {std::pair(TypeKind::kMap, "MAP"), std::pair(TypeKind::kVariant, "VARIANT")}) {
+    if (Holds(attribute.type, kind)) {
+      return Error(ErrorKind::kInvalidArgument, "UNSUPPORTED_FEATURE.SET_OPERATION_ON_" + std::string(name) + "_TYPE",
+                   "The feature is not supported: Cannot have " + std::string(name) +
+                       " type columns in DataFrame which calls set operations (INTERSECT, EXCEPT, etc.), but the type "
+                       "of column " +
                        QuoteParts({attribute.name}) + " is " + TypesSql(attribute.type) + ".")
           .Family(ErrorFamily::kAnalysis)
           .With("colName", QuoteParts({attribute.name}))
           .With("dataType", TypesSql(attribute.type));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> CheckComparable(const PlanPtr& plan) {
+  for (const Attribute& attribute : plan->output) {
+    if (!attribute.hidden) {
+      FLEUVE_TRY(CheckComparable(attribute));
     }
   }
   return {};
@@ -231,12 +246,13 @@ Result<PlanPtr> Analyzer::Deduplicate(const sc::Deduplicate& deduplicate) {
   plan->within_watermark = deduplicate.within_watermark();
   if (deduplicate.all_columns_as_keys() || deduplicate.column_names_size() == 0) {
     input = WithoutHidden(input);
-    FLEUVE_TRY(CheckNoMaps(input));
+    FLEUVE_TRY(CheckComparable(input));
   } else {
     for (const std::string& name : deduplicate.column_names()) {
       bool found = false;
       for (const Attribute& attribute : input->output) {
         if (!attribute.hidden && EqualNames(attribute.name, name, config_.case_sensitive)) {
+          FLEUVE_TRY(CheckComparable(attribute));
           plan->keys.push_back(attribute.id);
           found = true;
         }
@@ -263,7 +279,7 @@ Result<PlanPtr> Analyzer::Deduplicate(const sc::Deduplicate& deduplicate) {
 
 Result<PlanPtr> Analyzer::DistinctRows(PlanPtr input) {
   input = WithoutHidden(input);
-  FLEUVE_TRY(CheckNoMaps(input));
+  FLEUVE_TRY(CheckComparable(input));
   if (input->is_streaming) {
     return AggregateAllColumns(std::move(input));
   }
@@ -283,6 +299,15 @@ Result<PlanPtr> Analyzer::RepartitionByExpression(const sc::RepartitionByExpress
     by_range = by_range || expression.has_sort_order();
     FLEUVE_ASSIGN(ExprPtr key,
                   Expression(expression.has_sort_order() ? expression.sort_order().child() : expression, scope));
+    if (!by_range && Holds(key->type, TypeKind::kVariant)) {
+      return Error(ErrorKind::kInvalidArgument, "UNSUPPORTED_FEATURE.PARTITION_BY_VARIANT",
+                   "The feature is not supported: Cannot use VARIANT producing expressions to partition a DataFrame, "
+                   "but the type of expression " +
+                       key->display + " is " + TypesSql(key->type) + ".")
+          .Family(ErrorFamily::kAnalysis)
+          .With("expr", key->display)
+          .With("dataType", TypesSql(key->type));
+    }
     keys.push_back(std::move(key));
   }
   auto plan = std::make_shared<LogicalPlan>();

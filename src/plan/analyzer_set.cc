@@ -7,7 +7,7 @@ namespace fleuve::plan {
 using types::DataType;
 using types::TypeKind;
 
-Result<void> CheckNoMaps(const PlanPtr& plan);
+Result<void> CheckComparable(const PlanPtr& plan);
 
 namespace {
 
@@ -339,8 +339,8 @@ Result<PlanPtr> Analyzer::SetOperation(const sc::SetOperation& set) {
   plan->all = set.is_all();
   FLEUVE_ASSIGN(std::vector<PlanPtr> inputs,
                 WidenInputs({std::move(left), std::move(right)}, std::string(name) + (plan->all ? " ALL" : "")));
-  FLEUVE_TRY(CheckNoMaps(inputs[0]));
-  FLEUVE_TRY(CheckNoMaps(inputs[1]));
+  FLEUVE_TRY(CheckComparable(inputs[0]));
+  FLEUVE_TRY(CheckComparable(inputs[1]));
   plan->is_streaming = inputs[0]->is_streaming || inputs[1]->is_streaming;
   plan->output = inputs[0]->output;
   for (std::size_t i = 0; i < plan->output.size(); ++i) {

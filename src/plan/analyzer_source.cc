@@ -444,7 +444,8 @@ Result<PlanPtr> Analyzer::TimeTravel(const fleuve::pb::TimeTravel& travel) {
       FLEUVE_ASSIGN(const auto rows, resolver_.RunQuery(MakeProject(one, {timestamp}, {attribute})));
       value = rows.at(0).at(0);
     }
-    if (value->is_null()) {
+    if (value->is_null() || (timestamp->type.Is(TypeKind::kString) &&
+                             !types::ParseTimestamp(std::string(value->text()), config_.session_zone))) {
       return Error(ErrorKind::kInvalidArgument, "INVALID_TIME_TRAVEL_TIMESTAMP_EXPR.INPUT",
                    "The time travel timestamp expression " + timestamp->display +
                        " is invalid. Cannot be casted to the \"TIMESTAMP\" type.");

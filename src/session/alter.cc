@@ -202,6 +202,29 @@ namespace {
 
 tables::ColumnPosition PositionOf(bool first, const std::string& after) { return {first, after}; }
 
+Result<std::vector<tables::NewColumn>> NewColumns(
+    const google::protobuf::RepeatedPtrField<pb::ColumnDefinition>& list) {
+  std::vector<tables::NewColumn> columns;
+  for (const pb::ColumnDefinition& column : list) {
+    tables::NewColumn out;
+    out.path.assign(column.name().begin(), column.name().end());
+    FLEUVE_ASSIGN(out.type, sql::ParseDataType(column.type()));
+    out.nullable = !column.not_null();
+    if (column.has_comment()) {
+      out.comment = column.comment();
+    }
+    if (column.has_default_sql()) {
+      out.default_sql = column.default_sql();
+    }
+    if (column.has_generated_sql() || column.has_identity()) {
+      return Error::Unsupported("generated columns in ALTER TABLE");
+    }
+    out.position = PositionOf(column.first(), column.after());
+    columns.push_back(std::move(out));
+  }
+  return columns;
+}
+
 }  // namespace
 
 Result<RowsResult> Executor::AlterTable(const pb::AlterTable& alter, SessionResolver& resolver) {
@@ -295,24 +318,7 @@ Result<RowsResult> Executor::AlterTable(const pb::AlterTable& alter, SessionReso
   FLEUVE_ASSIGN(const tables::TableContext context, TablesContext());
   switch (alter.kind_case()) {
     case pb::AlterTable::kAddColumns: {
-      std::vector<tables::NewColumn> columns;
-      for (const pb::ColumnDefinition& column : alter.add_columns().columns()) {
-        tables::NewColumn out;
-        out.path.assign(column.name().begin(), column.name().end());
-        FLEUVE_ASSIGN(out.type, sql::ParseDataType(column.type()));
-        out.nullable = !column.not_null();
-        if (column.has_comment()) {
-          out.comment = column.comment();
-        }
-        if (column.has_default_sql()) {
-          out.default_sql = column.default_sql();
-        }
-        if (column.has_generated_sql() || column.has_identity()) {
-          return Error::Unsupported("generated columns in ALTER TABLE ADD COLUMNS");
-        }
-        out.position = PositionOf(column.first(), column.after());
-        columns.push_back(std::move(out));
-      }
+      FLEUVE_ASSIGN(const std::vector<tables::NewColumn> columns, NewColumns(alter.add_columns().columns()));
       FLEUVE_TRY(tables::AddColumns(context, table, columns));
       return Nothing();
     }
@@ -335,8 +341,10 @@ Result<RowsResult> Executor::AlterTable(const pb::AlterTable& alter, SessionReso
           continue;
         }
         if (change.has_new_name() && !EqualsIgnoreAsciiCase(change.new_name(), PartsOf(change.column()).back())) {
-          return Error(ErrorKind::kUnsupported, "OPERATION_REQUIRES_VERSION", "CHANGE COLUMN cannot rename a column.")
-              .Family(ErrorFamily::kAnalysis);
+          return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_0034",
+                       "Operation not allowed: Renaming column is not supported in Hive-style ALTER COLUMN, please run "
+                       "RENAME COLUMN instead.")
+              .Family(ErrorFamily::kParse);
         }
         tables::ColumnChange out;
         out.path = PartsOf(change.column());
@@ -379,13 +387,15 @@ Result<RowsResult> Executor::AlterTable(const pb::AlterTable& alter, SessionReso
       return Nothing();
     case pb::AlterTable::kUnsetProperties:
       FLEUVE_TRY(tables::UnsetProperties(
-          context, table, {alter.unset_properties().keys().begin(), alter.unset_properties().keys().end()},
-          alter.unset_properties().if_exists()));
+          context, table, {alter.unset_properties().keys().begin(), alter.unset_properties().keys().end()}));
       return Nothing();
     case pb::AlterTable::kAddConstraint: {
       const pb::Constraint& constraint = alter.add_constraint().constraint();
-      if (!constraint.has_check()) {
-        return Error::Unsupported("PRIMARY KEY, UNIQUE and FOREIGN KEY constraints");
+      if (!constraint.has_check() || !constraint.has_name() || !constraint.characteristics().empty()) {
+        return Error(ErrorKind::kUnsupported, "UNSUPPORTED_FEATURE.TABLE_OPERATION",
+                     "The feature is not supported: Table " + QuoteParts(Split(target.display, '.')) +
+                         " does not support ADD CONSTRAINT, but for ADD CONSTRAINT name CHECK (condition).")
+            .Family(ErrorFamily::kAnalysis);
       }
       FLEUVE_TRY(tables::AddConstraint(context, table, constraint.name(), constraint.check().sql()));
       return Nothing();
@@ -421,9 +431,11 @@ Result<RowsResult> Executor::AlterTable(const pb::AlterTable& alter, SessionReso
       FLEUVE_TRY(catalog.AlterTable(row));
       return Nothing();
     }
-    case pb::AlterTable::kReplaceColumns:
-      return Error(ErrorKind::kUnsupported, "DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP",
-                   "ALTER TABLE ... REPLACE COLUMNS is not supported.");
+    case pb::AlterTable::kReplaceColumns: {
+      FLEUVE_ASSIGN(const std::vector<tables::NewColumn> columns, NewColumns(alter.replace_columns().columns()));
+      FLEUVE_TRY(tables::ReplaceColumns(context, table, columns));
+      return Nothing();
+    }
     case pb::AlterTable::kColumnsClause:
       return Error::Unsupported("ALTER TABLE ... CLUSTER BY");
     case pb::AlterTable::kDropFeature:

@@ -95,8 +95,7 @@ Result<Completion> Executor::RunCommand(const sc::Command& command) {
       FLEUVE_TRY(RegisterTableFunction(command.register_table_function()));
       return Completion::kNow;
     case sc::Command::kRegisterDataSource:
-      FLEUVE_TRY(RegisterDataSource(command.register_data_source()));
-      return Completion::kNow;
+      return UnsupportedCommand("register_data_source");
     case sc::Command::kCreateResourceProfileCommand:
       return UnsupportedCommand("create_resource_profile_command");
     case sc::Command::kMlCommand:

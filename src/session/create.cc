@@ -162,7 +162,9 @@ Result<RowsResult> Executor::CreateTable(const pb::CreateTable& create, SessionR
     return Error::Unsupported("the Hive clause " + create.hive_clauses(0));
   }
   if (create.has_bucket()) {
-    return Error::Unsupported("CLUSTERED BY ... INTO BUCKETS");
+    return Error(ErrorKind::kUnsupported, "DELTA_OPERATION_NOT_ALLOWED_DETAIL",
+                 "Operation not allowed: `Bucketing` is not supported for Delta tables")
+        .With("operation", "Bucketing");
   }
   if (create.cluster_by_auto()) {
     return Error::Unsupported("CLUSTER BY AUTO");
@@ -264,12 +266,15 @@ Result<RowsResult> Executor::CreateTable(const pb::CreateTable& create, SessionR
                      : create.or_create() ? std::string("CREATE OR REPLACE TABLE")
                                           : std::string("REPLACE TABLE")) +
                     suffix;
-  for (const pb::Constraint& constraint : create.constraints()) {
-    if (!constraint.has_check()) {
-      return Error::Unsupported("PRIMARY KEY, UNIQUE and FOREIGN KEY constraints");
-    }
-    table.properties["delta.constraints." + AsciiLower(constraint.has_name() ? constraint.name() : "chk")] =
-        constraint.check().sql();
+  if (create.constraints_size() > 0) {
+    return Error(ErrorKind::kUnsupported, "UNSUPPORTED_FEATURE.TABLE_OPERATION",
+                 "The feature is not supported: Table " + QuoteParts(parts) +
+                     " does not support table constraints in CREATE TABLE. Add CHECK constraints with ALTER TABLE ... "
+                     "ADD "
+                     "CONSTRAINT.")
+        .With("tableName", QuoteParts(parts))
+        .With("operation", "table constraint")
+        .Family(ErrorFamily::kAnalysis);
   }
   FLEUVE_TRY(MakeTable(target, table));
   return Nothing();

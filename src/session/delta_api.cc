@@ -229,23 +229,13 @@ class DeltaApi {
   }
 
   template <typename List>
-  Result<std::vector<tables::Assignment>> Assignments(const List& list, const plan::PlanPtr& scope,
-                                                      const plan::PlanPtr& target, bool of_merge) {
+  Result<std::vector<tables::Assignment>> Assignments(const List& list, const plan::PlanPtr& scope, bool of_merge) {
     std::vector<tables::Assignment> out;
     for (const ::delta::connect::Assignment& item : list) {
       tables::Assignment assignment;
       FLEUVE_ASSIGN(assignment.path, PathOf(item.field()));
       auto value = plan::AnalyzeExpression(item.value(), scope, resolver_);
       FLEUVE_ASSIGN(assignment.value, of_merge ? OfMerge(std::move(value)) : std::move(value));
-      // `t.x`: a qualifier is dropped where it is no column.
-      const auto& qualifier = target->output.empty() ? std::vector<std::string>() : target->output[0].qualifier;
-      const bool is_column = std::any_of(target->output.begin(), target->output.end(), [&](const plan::Attribute& a) {
-        return EqualsIgnoreAsciiCase(a.name, assignment.path[0]);
-      });
-      if (assignment.path.size() > 1 && !is_column && !qualifier.empty() &&
-          EqualsIgnoreAsciiCase(qualifier.back(), assignment.path[0])) {
-        assignment.path.erase(assignment.path.begin());
-      }
       out.push_back(std::move(assignment));
     }
     return out;
@@ -270,7 +260,7 @@ class DeltaApi {
     if (update.has_condition()) {
       FLEUVE_ASSIGN(condition, plan::AnalyzeExpression(update.condition(), leaf, resolver_));
     }
-    FLEUVE_ASSIGN(const auto assignments, Assignments(update.assignments(), leaf, leaf, false));
+    FLEUVE_ASSIGN(const auto assignments, Assignments(update.assignments(), leaf, false));
     return Rows(tables::UpdateTable(context_, ref_, leaf, assignments, condition));
   }
 
@@ -296,8 +286,7 @@ class DeltaApi {
             clause.kind = tables::MergeClause::Kind::kDelete;
             break;
           case Action::kUpdateAction: {
-            FLEUVE_ASSIGN(clause.assignments,
-                          Assignments(action.update_action().assignments(), scope, spec.target, true));
+            FLEUVE_ASSIGN(clause.assignments, Assignments(action.update_action().assignments(), scope, true));
             break;
           }
           case Action::kUpdateStarAction:
@@ -305,8 +294,7 @@ class DeltaApi {
             break;
           case Action::kInsertAction: {
             clause.kind = tables::MergeClause::Kind::kInsert;
-            FLEUVE_ASSIGN(clause.assignments,
-                          Assignments(action.insert_action().assignments(), scope, spec.target, true));
+            FLEUVE_ASSIGN(clause.assignments, Assignments(action.insert_action().assignments(), scope, true));
             break;
           }
           case Action::kInsertStarAction:

@@ -44,7 +44,7 @@ Result<RowsResult> Executor::Clone(const plan::PlanPtr& source, const CloneTarge
     FLEUVE_ASSIGN(exists, state_.services().logs->Open(target.location)->Exists());
   }
   if (exists && asked.if_not_exists) {
-    return Nothing();
+    return RowsResult{tables::CloneResultSchema(), {}};
   }
   if (exists && !asked.replace && !target.is_path) {
     return Error(ErrorKind::kAlreadyExists, "DELTA_TABLE_ALREADY_EXISTS",
@@ -52,7 +52,10 @@ Result<RowsResult> Executor::Clone(const plan::PlanPtr& source, const CloneTarge
         .With("tableName", target.display);
   }
   if (!exists && asked.replace && !asked.or_create) {
-    return TableNotFound(asked.parts);
+    return Error(ErrorKind::kNotFound, "DELTA_CANNOT_REPLACE_MISSING_TABLE",
+                 "Table " + QuoteParts(asked.parts) +
+                     " cannot be replaced as it does not exist. Use CREATE OR REPLACE TABLE to create the table.")
+        .With("tableName", QuoteParts(asked.parts));
   }
   tables::TableRef ref = RefOf(target);
   if (!target.is_path) {

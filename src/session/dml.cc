@@ -1,5 +1,8 @@
+#include <algorithm>
+
 #include "base/bytes.h"
 #include "columnar/ipc.h"
+#include "delta/table_source.h"
 #include "fleuve/plan.pb.h"
 #include "plan/analyzer.h"
 #include "plan/coercion.h"
@@ -43,6 +46,100 @@ Result<tables::TableRef> Executor::DeltaTarget(const std::vector<std::string>& p
         .Family(ErrorFamily::kAnalysis);
   }
   return RefOf(target);
+}
+
+Result<void> Executor::NotForDelta(const std::vector<std::string>& parts, const std::string& what,
+                                   SessionResolver& resolver) {
+  if (resolver.FindTemporaryView(parts) != nullptr) {
+    return {};
+  }
+  FLEUVE_ASSIGN(const TableTarget target, resolver.Target(parts, true));
+  if (target.provider != "delta") {
+    return {};
+  }
+  return Error(ErrorKind::kUnsupported, "NOT_SUPPORTED_COMMAND_FOR_V2_TABLE", what + " is not supported for v2 tables.")
+      .With("cmd", what);
+}
+
+namespace {
+
+/// The table below projections that give every column of it under its own name; null where there is none.
+plan::PlanPtr WholeTable(plan::PlanPtr plan) {
+  while (plan->kind == plan::PlanKind::kProject) {
+    const plan::PlanPtr& child = plan->children[0];
+    std::vector<const plan::Attribute*> visible;
+    for (const plan::Attribute& attribute : child->output) {
+      if (!attribute.hidden) {
+        visible.push_back(&attribute);
+      }
+    }
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < plan->exprs.size(); ++i) {
+      const plan::ExprPtr& expr = plan->exprs[i];
+      if (plan->output[i].hidden) {
+        continue;
+      }
+      if (at == visible.size() || expr->kind != plan::ExprKind::kAttribute || expr->attribute.id != visible[at]->id ||
+          plan->output[i].name != visible[at]->name) {
+        return nullptr;
+      }
+      ++at;
+    }
+    if (at != visible.size()) {
+      return nullptr;
+    }
+    plan = child;
+  }
+  return plan->kind == plan::PlanKind::kTable ? plan : nullptr;
+}
+
+bool ReadsDelta(const plan::PlanPtr& plan) {
+  return (plan->kind == plan::PlanKind::kTable && plan->table != nullptr && plan->table->provider() == "delta") ||
+         std::any_of(plan->children.begin(), plan->children.end(), ReadsDelta);
+}
+
+}  // namespace
+
+Result<Executor::ModifyTarget> Executor::TargetOfModify(const std::vector<std::string>& parts,
+                                                        const std::optional<std::string>& alias,
+                                                        SessionResolver& resolver, const std::string& what) {
+  const bool temporary = resolver.FindTemporaryView(parts) != nullptr;
+  bool is_view = temporary;
+  if (!temporary) {
+    FLEUVE_ASSIGN(const TableTarget target, resolver.Target(parts, true));
+    is_view = target.row && target.row->kind == catalog::TableKind::kView;
+  }
+  if (is_view) {
+    FLEUVE_ASSIGN(const plan::ResolvedTable view, resolver.ResolveTable(parts, {}, false));
+    if (!ReadsDelta(view.view_plan)) {
+      return Error(ErrorKind::kUnsupported, "UNSUPPORTED_FEATURE.TABLE_OPERATION",
+                   "The feature is not supported: Table " + QuoteParts(parts) + " does not support " + what + ".")
+          .Family(ErrorFamily::kAnalysis);
+    }
+    if (!temporary) {
+      return Error(ErrorKind::kUnsupported, "DELTA_UNSUPPORTED_SOURCE",
+                   what + " destination only supports Delta sources: " + QuoteParts(parts) + " is a view.")
+          .With("operation", what)
+          .With("plan", QuoteParts(parts));
+    }
+    const plan::PlanPtr whole = WholeTable(view.view_plan);
+    const auto table = whole == nullptr ? nullptr : std::dynamic_pointer_cast<const delta::DeltaTable>(whole->table);
+    if (table == nullptr) {
+      return Error(ErrorKind::kUnsupported, "DELTA_UNEXPECTED_PARTIAL_SCAN",
+                   "Expect a full scan of a Delta table, but the view " + QuoteParts(parts) +
+                       " shows only a part of one, or computes columns.")
+          .With("path", QuoteParts(parts));
+    }
+    ModifyTarget out;
+    out.table.location = table->snapshot()->location();
+    out.table.name = table->name();
+    out.leaf = LeafOf(table, alias ? std::vector<std::string>{*alias} : parts);
+    return out;
+  }
+  ModifyTarget out;
+  FLEUVE_ASSIGN(out.table, DeltaTarget(parts, resolver, what));
+  FLEUVE_ASSIGN(out.leaf, TableLeaf(parts, alias, resolver));
+  return out;
 }
 
 namespace {
@@ -194,28 +291,6 @@ Result<std::vector<tables::Assignment>> AssignmentsOf(const google::protobuf::Re
   return assignments;
 }
 
-/// Drops the qualifier that an assignment may carry: `t.x = ...` names column x of t.
-void DropQualifier(std::vector<tables::Assignment>* assignments, const plan::PlanPtr& target) {
-  for (tables::Assignment& assignment : *assignments) {
-    if (assignment.path.size() < 2 || target->output.empty()) {
-      continue;
-    }
-    const auto names = [&](const std::string& name) {
-      for (const plan::Attribute& attribute : target->output) {
-        if (EqualsIgnoreAsciiCase(attribute.name, name)) {
-          return true;
-        }
-      }
-      return false;
-    };
-    const std::vector<std::string>& qualifier = target->output[0].qualifier;
-    if (!names(assignment.path[0]) && !qualifier.empty() &&
-        EqualsIgnoreAsciiCase(assignment.path[0], qualifier.back())) {
-      assignment.path.erase(assignment.path.begin());
-    }
-  }
-}
-
 plan::PlanPtr BothSides(const plan::PlanPtr& left, const plan::PlanPtr& right) {
   auto join = std::make_shared<plan::LogicalPlan>();
   join->kind = plan::PlanKind::kJoin;
@@ -244,27 +319,27 @@ Result<RowsResult> Executor::ModifyStatement(const pb::Command& command, Session
   if (command.has_delete_()) {
     const pb::Delete& remove = command.delete_();
     const std::vector<std::string> parts = PartsOf(remove.table());
-    FLEUVE_ASSIGN(const tables::TableRef table, DeltaTarget(parts, resolver, "DELETE"));
-    FLEUVE_ASSIGN(const plan::PlanPtr leaf,
-                  TableLeaf(parts, remove.has_alias() ? std::optional(remove.alias()) : std::nullopt, resolver));
+    FLEUVE_ASSIGN(
+        const ModifyTarget target,
+        TargetOfModify(parts, remove.has_alias() ? std::optional(remove.alias()) : std::nullopt, resolver, "DELETE"));
     plan::ExprPtr condition;
     if (remove.has_condition()) {
-      FLEUVE_ASSIGN(condition, plan::AnalyzeExpression(remove.condition(), leaf, resolver));
+      FLEUVE_ASSIGN(condition, plan::AnalyzeExpression(remove.condition(), target.leaf, resolver));
     }
-    return tables::DeleteFrom(context, table, leaf, condition);
+    return tables::DeleteFrom(context, target.table, target.leaf, condition);
   }
   const pb::Update& update = command.update();
   const std::vector<std::string> parts = PartsOf(update.table());
-  FLEUVE_ASSIGN(const tables::TableRef table, DeltaTarget(parts, resolver, "UPDATE"));
-  FLEUVE_ASSIGN(const plan::PlanPtr leaf,
-                TableLeaf(parts, update.has_alias() ? std::optional(update.alias()) : std::nullopt, resolver));
+  FLEUVE_ASSIGN(
+      const ModifyTarget target,
+      TargetOfModify(parts, update.has_alias() ? std::optional(update.alias()) : std::nullopt, resolver, "UPDATE"));
+  const plan::PlanPtr& leaf = target.leaf;
   plan::ExprPtr condition;
   if (update.has_condition()) {
     FLEUVE_ASSIGN(condition, plan::AnalyzeExpression(update.condition(), leaf, resolver));
   }
-  FLEUVE_ASSIGN(auto assignments, AssignmentsOf(update.assignments(), leaf, leaf, resolver));
-  DropQualifier(&assignments, leaf);
-  return tables::UpdateTable(context, table, leaf, assignments, condition);
+  FLEUVE_ASSIGN(const auto assignments, AssignmentsOf(update.assignments(), leaf, leaf, resolver));
+  return tables::UpdateTable(context, target.table, leaf, assignments, condition);
 }
 
 namespace {
@@ -306,15 +381,11 @@ Result<RowsResult> Executor::Merge(const pb::Merge& merge, SessionResolver& reso
 
 Result<RowsResult> Executor::MergeStatement(const pb::Merge& merge, SessionResolver& resolver) {
   const std::vector<std::string> parts = PartsOf(merge.table());
-  if (resolver.FindTemporaryView(parts) != nullptr) {
-    return Error(ErrorKind::kUnsupported, "UNSUPPORTED_FEATURE.TABLE_OPERATION",
-                 "The feature is not supported: Table " + QuoteParts(parts) + " does not support MERGE INTO TABLE.")
-        .Family(ErrorFamily::kAnalysis);
-  }
-  FLEUVE_ASSIGN(const tables::TableRef table, DeltaTarget(parts, resolver, "MERGE INTO TABLE"));
+  FLEUVE_ASSIGN(const ModifyTarget target,
+                TargetOfModify(parts, merge.has_alias() ? std::optional(merge.alias()) : std::nullopt, resolver,
+                               "MERGE INTO TABLE"));
   tables::MergeSpec spec;
-  FLEUVE_ASSIGN(spec.target,
-                TableLeaf(parts, merge.has_alias() ? std::optional(merge.alias()) : std::nullopt, resolver));
+  spec.target = target.leaf;
   FLEUVE_ASSIGN(spec.source, AnalyzeWith(resolver, merge.source()));
   const plan::PlanPtr both = BothSides(spec.target, spec.source);
   FLEUVE_ASSIGN(spec.condition, OfMerge(plan::AnalyzeExpression(merge.condition(), both, resolver)));
@@ -332,14 +403,13 @@ Result<RowsResult> Executor::MergeStatement(const pb::Merge& merge, SessionResol
       FLEUVE_ASSIGN(out.condition, OfMerge(plan::AnalyzeExpression(clause.condition(), scope, resolver)));
     }
     FLEUVE_ASSIGN(out.assignments, OfMerge(AssignmentsOf(clause.assignments(), scope, nullptr, resolver)));
-    DropQualifier(&out.assignments, spec.target);
     (clause.when() == pb::Merge::Clause::MATCHED       ? spec.matched
      : clause.when() == pb::Merge::Clause::NOT_MATCHED ? spec.not_matched
                                                        : spec.not_matched_by_source)
         .push_back(std::move(out));
   }
   FLEUVE_ASSIGN(const tables::TableContext context, TablesContext());
-  return tables::MergeInto(context, table, spec);
+  return tables::MergeInto(context, target.table, spec);
 }
 
 Result<void> Executor::MergeCommand(const sc::MergeIntoTableCommand& command) {
@@ -403,7 +473,6 @@ Result<void> Executor::MergeCommand(const sc::MergeIntoTableCommand& command) {
         FLEUVE_ASSIGN(assignment.value, plan::AnalyzeExpression(item.value(), scope, resolver));
         clause.assignments.push_back(std::move(assignment));
       }
-      DropQualifier(&clause.assignments, spec.target);
       out->push_back(std::move(clause));
     }
     return {};

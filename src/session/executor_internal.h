@@ -135,11 +135,6 @@ class Executor {
   Result<void> RegisterFunction(const spark::connect::CommonInlineUserDefinedFunction& proto);
   Result<void> RegisterTableFunction(const spark::connect::CommonInlineUserDefinedTableFunction& proto);
 
-  // data_sources.cc
-  Result<void> RegisterDataSource(const spark::connect::CommonInlineUserDefinedDataSource& proto);
-  Result<void> WriteUserSource(const connectors::user::SourceClass& source, const plan::PlanPtr& input,
-                               tables::SaveMode mode, const plan::Options& options);
-
   // write.cc
   Result<void> Write(const spark::connect::WriteOperation& write);
   Result<void> WriteV2(const spark::connect::WriteOperationV2& write);
@@ -204,6 +199,15 @@ class Executor {
   /// The Delta table that a statement changes; refuses other providers by name. \param what  for the refusal.
   Result<tables::TableRef> DeltaTarget(const std::vector<std::string>& parts, SessionResolver& resolver,
                                        const std::string& what);
+  /// What DELETE, UPDATE and MERGE change: a Delta table, or the one below a temporary view that shows all of it.
+  struct ModifyTarget {
+    tables::TableRef table;
+    plan::PlanPtr leaf;
+  };
+  Result<ModifyTarget> TargetOfModify(const std::vector<std::string>& parts, const std::optional<std::string>& alias,
+                                      SessionResolver& resolver, const std::string& what);
+  /// Refuses, as Spark does, a command that only tables of other formats have.
+  Result<void> NotForDelta(const std::vector<std::string>& parts, const std::string& what, SessionResolver& resolver);
   /// The kTable leaf over a table as it is now.
   Result<plan::PlanPtr> TableLeaf(const std::vector<std::string>& parts, const std::optional<std::string>& alias,
                                   SessionResolver& resolver);

@@ -8,7 +8,6 @@
 #include "connectors/sink.h"
 #include "operators/state_table.h"
 #include "plan/analyzer.h"
-#include "session/data_sources_internal.h"
 #include "session/resolver_internal.h"
 #include "session/workbench.h"
 #include "spark/connect/relations.pb.h"
@@ -197,11 +196,6 @@ Result<TableTarget> SessionResolver::Target(const std::vector<std::string>& part
       target.display = format + ".`" + parts[1] + "`";
       return target;
     }
-  }
-  if (parts.size() == 2 && must_exist && parts[1].find('/') != std::string::npos && state_.FindDataSource(parts[0])) {
-    return Error(ErrorKind::kUnsupported, "UNSUPPORTED_DATASOURCE_FOR_DIRECT_QUERY",
-                 "Unsupported data source type for direct query on files: " + parts[0])
-        .With("dataSourceType", parts[0]);
   }
   std::vector<std::string> rest = parts;
   if (rest.size() == 3) {
@@ -544,6 +538,10 @@ Result<ResolvedTable> SessionResolver::ResolveOwnTable(const std::vector<std::st
     return OpenStream(target.provider, schema, all, {row.location}, full);
   }
   if (target.provider == "delta") {
+    if (plan::FindOption(options, "versionAsOf") != nullptr && plan::FindOption(options, "timestampAsOf") != nullptr) {
+      return Error(ErrorKind::kInvalidArgument, "INVALID_TIME_TRAVEL_SPEC",
+                   "Cannot specify both version and timestamp when time travelling the table.");
+    }
     return OpenDelta(target.location, target.display, options, std::move(full));
   }
   connectors::files::FileReadRequest request;
@@ -579,16 +577,6 @@ Result<ResolvedTable> SessionResolver::ResolveDataSource(const std::string& form
       all_paths.push_back(*path);
     }
   }
-  if (const auto source = FindUserSource(state_, name)) {
-    const Options own = connectors::user::WithPaths(options, all_paths);
-    ResolvedTable resolved;
-    if (is_streaming) {
-      FLEUVE_ASSIGN(resolved.stream, connectors::user::OpenStream(*source, schema, own, Config()));
-    } else {
-      FLEUVE_ASSIGN(resolved.table, connectors::user::OpenTable(*source, schema, own, Config()));
-    }
-    return resolved;
-  }
   if (is_streaming) {
     return OpenStream(name, schema, options, all_paths, {});
   }
@@ -609,12 +597,9 @@ Result<ResolvedTable> SessionResolver::ResolveDataSource(const std::string& form
           .Family(ErrorFamily::kIllegalArgument);
     }
     if (schema && !schema->fields().empty()) {
-      FLEUVE_ASSIGN(const storage::Location location, storage::Resolve(all_paths[0]));
-      FLEUVE_ASSIGN(const delta::SnapshotPtr snapshot, state_.services().logs->Open(location)->Latest());
-      if (!snapshot->schema().EqualsIgnoringNullability(*schema)) {
-        return Error(ErrorKind::kInvalidArgument, "DELTA_READ_SOURCE_SCHEMA_CONFLICT",
-                     "The schema given for the read differs from the schema of the Delta table.");
-      }
+      return Error(ErrorKind::kUnsupported, "_LEGACY_ERROR_TEMP_2242",
+                   "delta source does not support user-specified schema.")
+          .Family(ErrorFamily::kUnsupportedOperation);
     }
     Options rest = options;
     std::string path = all_paths[0];

@@ -255,6 +255,13 @@ Result<RowsResult> Executor::ShowStatement(const pb::Show& show, SessionResolver
       return result;
     case pb::Show::PARTITIONS: {
       FLEUVE_ASSIGN(const TableTarget target, resolver.Target(table_parts, true));
+      if (target.provider == "delta") {
+        return Error(ErrorKind::kUnsupported, "INVALID_PARTITION_OPERATION.PARTITION_MANAGEMENT_IS_UNSUPPORTED",
+                     "The partition command is invalid. Table " + QuoteParts(Split(target.display, '.')) +
+                         " does not support partition management.")
+            .With("name", QuoteParts(Split(target.display, '.')))
+            .Family(ErrorFamily::kAnalysis);
+      }
       return Error::Unsupported("SHOW PARTITIONS of tables of the format " + target.provider);
     }
     case pb::Show::FUNCTIONS: {

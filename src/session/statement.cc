@@ -266,6 +266,9 @@ Result<RowsResult> Executor::RunStatement(const pb::Command& command, SessionRes
       return RowsResult{DataType::Struct({{"plan", DataType::String(), false, {}}}), {{Value(text)}}};
     }
     case pb::Command::kAnalyze:
+      if (!command.analyze().tables_in()) {
+        FLEUVE_TRY(NotForDelta(PartsOf(command.analyze().table()), "ANALYZE TABLE", resolver));
+      }
       return Error::Unsupported("ANALYZE TABLE");
     case pb::Command::kCloneTable:
     case pb::Command::kConvertToDelta:
@@ -273,6 +276,7 @@ Result<RowsResult> Executor::RunStatement(const pb::Command& command, SessionRes
     case pb::Command::kReorg:
       return DeltaStatement(command, resolver);
     case pb::Command::kRepairTable:
+      FLEUVE_TRY(NotForDelta(PartsOf(command.repair_table().table()), "MSCK REPAIR TABLE", resolver));
       return Error::Unsupported("MSCK REPAIR TABLE");
     case pb::Command::kScript:
       return RunScript(command.script(), *this, state_, resolver);

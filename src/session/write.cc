@@ -4,7 +4,6 @@
 #include "connectors/kafka/kafka.h"
 #include "engine/engine.h"
 #include "plan/analyzer.h"
-#include "session/data_sources_internal.h"
 #include "session/executor_internal.h"
 #include "session/expr_sql_internal.h"
 #include "session/table_plans_internal.h"
@@ -132,7 +131,9 @@ Result<void> Executor::Write(const sc::WriteOperation& write) {
   const std::vector<std::string> partition_by(write.partitioning_columns().begin(), write.partitioning_columns().end());
   const std::vector<std::string> cluster_by(write.clustering_columns().begin(), write.clustering_columns().end());
   if (write.has_bucket_by()) {
-    return Error::Unsupported("bucketBy()");
+    return Error(ErrorKind::kUnsupported, "DELTA_OPERATION_NOT_ALLOWED_DETAIL",
+                 "Operation not allowed: `Bucketing` is not supported for Delta tables")
+        .With("operation", "Bucketing");
   }
   if (!write.sort_column_names().empty()) {
     return Error(ErrorKind::kInvalidArgument, "SORT_BY_WITHOUT_BUCKETING",
@@ -181,17 +182,6 @@ Result<void> Executor::Write(const sc::WriteOperation& write) {
                  "or call save() without the parameter. To ignore this check, set "
                  "'spark.sql.legacy.pathOptionBehavior.enabled' to 'true'.")
         .Family(ErrorFamily::kAnalysis);
-  }
-  if (const auto source = FindUserSource(state_, format)) {
-    if (!partition_by.empty() || !cluster_by.empty()) {
-      return Error(ErrorKind::kInvalidArgument, "",
-                   "requirement failed: The provided partitioning or clustering columns do not match the existing "
-                   "table's.")
-          .Family(ErrorFamily::kIllegalArgument);
-    }
-    return WriteUserSource(
-        *source, input, mode,
-        connectors::user::WithPaths(options, path.empty() ? std::vector<std::string>() : std::vector{path}));
   }
   if (format == "noop") {
     FLEUVE_ASSIGN(const auto engine, state_.Engine());

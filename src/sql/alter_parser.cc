@@ -2,6 +2,25 @@
 
 namespace fleuve::sql {
 
+Result<void> Parser::CheckTableProperties(const google::protobuf::RepeatedPtrField<pb::Property>& properties) const {
+  static constexpr std::pair<std::string_view, std::string_view> kReserved[] = {
+      {"provider", "please use the USING clause to specify it"},
+      {"location", "please use the LOCATION clause to specify it"},
+      {"owner", "it will be set to the current user"},
+      {"external", "please use CREATE EXTERNAL TABLE"},
+      {"is_managed_location", "it is set by the catalog"}};
+  for (const pb::Property& property : properties) {
+    for (const auto& [name, hint] : kReserved) {
+      if (property.key() == name) {
+        return ErrorFrom(0, "UNSUPPORTED_FEATURE.SET_TABLE_PROPERTY",
+                         "The feature is not supported: " + property.key() + " is a reserved table property, " +
+                             std::string(hint) + ".");
+      }
+    }
+  }
+  return {};
+}
+
 Result<pb::Command*> Parser::ParseDrop() {
   pb::Command* command = NewCommand();
   FLEUVE_TRY(ExpectWord("DROP"));
@@ -105,13 +124,15 @@ Result<void> Parser::ParseAlterTable(pb::AlterTable* alter) {
     return ParseName(alter->mutable_rename()->mutable_new_name());
   }
   if (AcceptWords({"SET", "TBLPROPERTIES"})) {
-    return ParseProperties(alter->mutable_set_properties()->mutable_properties());
+    FLEUVE_TRY(ParseProperties(alter->mutable_set_properties()->mutable_properties()));
+    return CheckTableProperties(alter->set_properties().properties());
   }
   if (AcceptWords({"UNSET", "TBLPROPERTIES"})) {
     auto* unset = alter->mutable_unset_properties();
     unset->set_if_exists(AcceptWords({"IF", "EXISTS"}));
     google::protobuf::RepeatedPtrField<pb::Property> properties;
     FLEUVE_TRY(ParseProperties(&properties));
+    FLEUVE_TRY(CheckTableProperties(properties));
     for (const auto& property : properties) {
       unset->add_keys(property.key());
     }
@@ -147,7 +168,16 @@ Result<void> Parser::ParseAlterTable(pb::AlterTable* alter) {
   }
   if (IsWord("ADD") && (IsWord("CONSTRAINT", 1) || IsAnyWord({"CHECK", "PRIMARY", "UNIQUE", "FOREIGN"}, 1))) {
     Advance();
-    return ParseConstraint(alter->mutable_add_constraint()->mutable_constraint());
+    FLEUVE_TRY(ParseConstraint(alter->mutable_add_constraint()->mutable_constraint()));
+    const pb::Constraint& constraint = alter->add_constraint().constraint();
+    for (const std::string& characteristic : constraint.characteristics()) {
+      if (constraint.has_check() && characteristic != "ENFORCED") {
+        return ErrorFrom(
+            0, "UNSUPPORTED_CONSTRAINT_CHARACTERISTIC",
+            "Constraint characteristic '" + characteristic + "' is not supported for constraint type 'CHECK'.");
+      }
+    }
+    return {};
   }
   if (AcceptWords({"DROP", "CONSTRAINT"})) {
     auto* drop = alter->mutable_drop_constraint();

@@ -76,7 +76,7 @@ bool Parser::IsConstraintAhead() const {
          (IsWord("FOREIGN") && IsWord("KEY", 1)) || (IsWord("UNIQUE") && IsSymbol("(", 1));
 }
 
-Result<void> Parser::ParseConstraint(pb::Constraint* constraint) {
+Result<void> Parser::ParseConstraint(pb::Constraint* constraint, const std::string& column) {
   if (AcceptWord("CONSTRAINT")) {
     FLEUVE_ASSIGN(std::string name, ParseIdentifier());
     constraint->set_name(std::move(name));
@@ -84,7 +84,13 @@ Result<void> Parser::ParseConstraint(pb::Constraint* constraint) {
   if (AcceptWord("CHECK")) {
     FLEUVE_TRY(ExpectSymbol("("));
     std::string sql;
+    const std::size_t first = at_;
     FLEUVE_ASSIGN(Expr condition, ParseConditionText(&sql));
+    // Delta keeps a constraint's words with one space between them.
+    sql.clear();
+    for (std::size_t i = first; i < at_; ++i) {
+      sql += (sql.empty() ? "" : " ") + TextBetween(i, i);
+    }
     FLEUVE_TRY(ExpectSymbol(")"));
     constraint->mutable_check()->mutable_condition()->CopyFrom(*condition);
     constraint->mutable_check()->set_sql(std::move(sql));
@@ -93,22 +99,28 @@ Result<void> Parser::ParseConstraint(pb::Constraint* constraint) {
     auto* key = unique ? constraint->mutable_unique() : constraint->mutable_primary_key();
     if (IsSymbol("(")) {
       FLEUVE_ASSIGN(const std::vector<std::string> columns, ParseIdentifierList());
-      for (const std::string& column : columns) {
-        key->add_columns(column);
+      for (const std::string& name : columns) {
+        key->add_columns(name);
       }
-    }
-  } else if (AcceptWords({"FOREIGN", "KEY"})) {
-    auto* key = constraint->mutable_foreign_key();
-    FLEUVE_ASSIGN(const std::vector<std::string> columns, ParseIdentifierList());
-    for (const std::string& column : columns) {
+    } else if (!column.empty()) {
       key->add_columns(column);
+    }
+  } else if (AcceptWords({"FOREIGN", "KEY"}) || (!column.empty() && IsWord("REFERENCES"))) {
+    auto* key = constraint->mutable_foreign_key();
+    if (IsWord("REFERENCES")) {
+      key->add_columns(column);
+    } else {
+      FLEUVE_ASSIGN(const std::vector<std::string> columns, ParseIdentifierList());
+      for (const std::string& name : columns) {
+        key->add_columns(name);
+      }
     }
     FLEUVE_TRY(ExpectWord("REFERENCES"));
     FLEUVE_TRY(ParseName(key->mutable_table()));
     if (IsSymbol("(")) {
       FLEUVE_ASSIGN(const std::vector<std::string> referenced, ParseIdentifierList());
-      for (const std::string& column : referenced) {
-        key->add_referenced(column);
+      for (const std::string& name : referenced) {
+        key->add_referenced(name);
       }
     }
   } else {
@@ -122,7 +134,7 @@ Result<void> Parser::ParseConstraint(pb::Constraint* constraint) {
   return {};
 }
 
-Result<void> Parser::ParseColumnOptions(pb::ColumnDefinition* column, bool with_position) {
+Result<void> Parser::ParseColumnOptions(pb::ColumnDefinition* column, bool with_position, Constraints* constraints) {
   while (true) {
     if (AcceptWords({"NOT", "NULL"})) {
       column->set_not_null(true);
@@ -182,14 +194,18 @@ Result<void> Parser::ParseColumnOptions(pb::ColumnDefinition* column, bool with_
       FLEUVE_ASSIGN(std::string after, ParseIdentifier());
       column->set_after(std::move(after));
     } else if (IsWord("CONSTRAINT") || IsAnyWord({"PRIMARY", "UNIQUE", "CHECK", "REFERENCES"})) {
-      return Refused("a constraint behind a column definition");
+      if (constraints == nullptr) {
+        return Refused("a constraint behind a column definition");
+      }
+      FLEUVE_TRY(ParseConstraint(constraints->Add(), column->name(column->name_size() - 1)));
     } else {
       return {};
     }
   }
 }
 
-Result<void> Parser::ParseColumnDefinition(pb::ColumnDefinition* column, bool nested_names, bool with_position) {
+Result<void> Parser::ParseColumnDefinition(pb::ColumnDefinition* column, bool nested_names, bool with_position,
+                                           Constraints* constraints) {
   do {
     FLEUVE_ASSIGN(std::string part, ParseIdentifier());
     column->add_name(std::move(part));
@@ -197,7 +213,7 @@ Result<void> Parser::ParseColumnDefinition(pb::ColumnDefinition* column, bool ne
   AcceptSymbol(":");
   FLEUVE_ASSIGN(const types::DataType type, ParseType());
   column->set_type(type.Sql());
-  return ParseColumnOptions(column, with_position);
+  return ParseColumnOptions(column, with_position, constraints);
 }
 
 Result<void> Parser::ParseTableElements(pb::CreateTable* create) {
@@ -207,7 +223,7 @@ Result<void> Parser::ParseTableElements(pb::CreateTable* create) {
       FLEUVE_TRY(ParseConstraint(create->add_constraints()));
       continue;
     }
-    FLEUVE_TRY(ParseColumnDefinition(create->add_columns(), false, false));
+    FLEUVE_TRY(ParseColumnDefinition(create->add_columns(), false, false, create->mutable_constraints()));
   } while (AcceptSymbol(","));
   return ExpectSymbol(")");
 }
@@ -357,6 +373,7 @@ Result<pb::Command*> Parser::ParseCreateTable(bool or_replace, bool replace_only
   if (AcceptWord("LIKE")) {
     FLEUVE_TRY(ParseName(create.mutable_like()));
     FLEUVE_TRY(ParseCreateTableClauses(&create));
+    FLEUVE_TRY(CheckTableProperties(create.properties()));
     *command->mutable_create_table() = std::move(create);
     return command;
   }
@@ -383,9 +400,10 @@ Result<pb::Command*> Parser::ParseCreateTable(bool or_replace, bool replace_only
     }
   }
   if (create.cluster_by_size() > 0 && create.partitioned_by_size() + create.partition_columns_size() > 0) {
-    return ErrorFrom(0, "SPECIFY_CLUSTER_BY_WITH_PARTITIONED_BY_IS_NOT_ALLOWED",
-                     "Cannot specify both CLUSTER BY and PARTITIONED BY.");
+    return ErrorFrom(0, "_LEGACY_ERROR_TEMP_0035",
+                     "Operation not allowed: Clustering and partitioning cannot both be specified.");
   }
+  FLEUVE_TRY(CheckTableProperties(create.properties()));
   *command->mutable_create_table() = std::move(create);
   return command;
 }

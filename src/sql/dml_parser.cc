@@ -148,7 +148,9 @@ Result<pb::Command*> Parser::ParseMerge() {
   FLEUVE_ASSIGN(Expr condition, ParseConditionText(&sql));
   merge->mutable_condition()->CopyFrom(*condition);
   merge->set_condition_sql(std::move(sql));
-  while (AcceptWord("WHEN")) {
+  while (IsWord("WHEN")) {
+    const std::size_t when_at = at_;
+    Advance();
     auto* clause = merge->add_clauses();
     if (AcceptWord("MATCHED")) {
       clause->set_when(pb::Merge::Clause::MATCHED);
@@ -162,6 +164,10 @@ Result<pb::Command*> Parser::ParseMerge() {
           FLEUVE_TRY(ExpectWord("TARGET"));
         }
       }
+    }
+    // The grammar's order: all WHEN MATCHED, all WHEN NOT MATCHED [BY TARGET], all WHEN NOT MATCHED BY SOURCE.
+    if (merge->clauses_size() > 1 && clause->when() < merge->clauses(merge->clauses_size() - 2).when()) {
+      return SyntaxErrorAt(when_at);
     }
     if (AcceptWord("AND")) {
       std::string clause_sql;

@@ -231,10 +231,16 @@ class Parser {
   Result<void> ParseColumnPath(pb::Name* name);
   Result<void> ParseProperties(google::protobuf::RepeatedPtrField<pb::Property>* properties);
   Result<pb::Property> ParseProperty();
-  Result<void> ParseColumnDefinition(pb::ColumnDefinition* column, bool nested_names, bool with_position);
-  Result<void> ParseColumnOptions(pb::ColumnDefinition* column, bool with_position);
+  /// Keys that have a clause of their own cannot be table properties.
+  Result<void> CheckTableProperties(const google::protobuf::RepeatedPtrField<pb::Property>& properties) const;
+  using Constraints = google::protobuf::RepeatedPtrField<pb::Constraint>;
+  /// \param constraints  where constraints behind the column go; null: they are refused.
+  Result<void> ParseColumnDefinition(pb::ColumnDefinition* column, bool nested_names, bool with_position,
+                                     Constraints* constraints = nullptr);
+  Result<void> ParseColumnOptions(pb::ColumnDefinition* column, bool with_position, Constraints* constraints);
   Result<void> ParseTableElements(pb::CreateTable* create);
-  Result<void> ParseConstraint(pb::Constraint* constraint);
+  /// \param column  the column that the constraint stands behind; empty: it has columns of its own.
+  Result<void> ParseConstraint(pb::Constraint* constraint, const std::string& column = "");
   bool IsConstraintAhead() const;
   Result<void> ParseTransforms(pb::CreateTable* create);
   Result<void> ParseClusterBy(google::protobuf::RepeatedPtrField<pb::Name>* columns, bool* is_auto, bool* is_none);

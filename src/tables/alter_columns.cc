@@ -33,6 +33,17 @@ Error Unresolved(const Path& path, const types::Schema& schema) {
       .With("proposal", all);
 }
 
+/// The column that another one is to stand behind is not among its neighbours.
+Error FieldNotFound(const std::string& name, const std::vector<StructField>& fields) {
+  std::string all;
+  for (const StructField& field : fields) {
+    all += (all.empty() ? "`" : ", `") + field.name + "`";
+  }
+  return Error(ErrorKind::kInvalidArgument, "FIELD_NOT_FOUND", "No such struct field `" + name + "` in " + all + ".")
+      .With("fieldName", "`" + name + "`")
+      .With("fields", all);
+}
+
 using FieldsChange = std::function<Result<std::vector<StructField>>(std::vector<StructField>)>;
 
 /// Lets `change` edit the fields of the struct at `parent` (through element, key and value).
@@ -121,7 +132,16 @@ Result<void> Store(Alteration& a, types::Schema schema, bool new_columns) {
   return AssignColumnMapping(a.metadata, a.schema, new_columns);
 }
 
-Json FieldJson(const StructField& field) { return types::DataType::Struct({field}).ToJson()["fields"].items()[0]; }
+/// A column as the history shows it: of nested types only their kind.
+Json FieldJson(const StructField& field) {
+  Json json = types::DataType::Struct({field}).ToJson()["fields"].items()[0];
+  if (field.type.IsNested()) {
+    json.Set("type", Json(field.type.Is(TypeKind::kStruct)  ? "struct"
+                          : field.type.Is(TypeKind::kArray) ? "array"
+                                                            : "map"));
+  }
+  return json;
+}
 
 /// Spark's own rule for ALTER COLUMN TYPE, before the table's: no value may be lost.
 bool CanUpCast(const DataType& from, const DataType& to) {
@@ -255,7 +275,7 @@ Result<void> AddColumns(const TableContext& context, const TableRef& table, cons
                           } else if (!column.position.after.empty()) {
                             const auto at = IndexOf(fields, column.position.after);
                             if (at < 0) {
-                              return Unresolved({column.position.after}, a.schema);
+                              return FieldNotFound(column.position.after, fields);
                             }
                             place = fields.begin() + at + 1;
                           }
@@ -276,6 +296,85 @@ Result<void> AddColumns(const TableContext& context, const TableRef& table, cons
         one.Set("position", Json("AFTER " + column.position.after));
       }
       described.push_back(std::move(one));
+    }
+    a.parameters.Set("columns", Json(Json(std::move(described)).Dump()));
+    return Store(a, std::move(schema), true);
+  });
+}
+
+namespace {
+
+/// `to` in place of `from`: fields by name, in the order of `to`; metadata of fields that stay is kept. The text of
+/// what cannot change where it cannot.
+Result<DataType> Rearrange(const DataType& from, const DataType& to, const Path& path,
+                           const std::function<Error(const std::string&)>& refuse) {
+  if (from.Is(TypeKind::kStruct) && to.Is(TypeKind::kStruct)) {
+    for (const StructField& field : from.fields()) {
+      if (!types::FieldIndex(to, field.name)) {
+        return refuse("dropping column " + field.name);
+      }
+    }
+    std::vector<StructField> fields;
+    for (const StructField& field : to.fields()) {
+      const auto at = types::FieldIndex(from, field.name);
+      if (!at) {
+        if (!field.nullable) {
+          return refuse("adding non-nullable column " + field.name);
+        }
+        fields.push_back(field);
+        continue;
+      }
+      StructField kept = from.fields()[*at];
+      Path inner = path;
+      inner.push_back(kept.name);
+      FLEUVE_ASSIGN(kept.type, Rearrange(kept.type, field.type, inner, refuse));
+      if (const Json* comment = field.metadata.Find("comment")) {
+        kept.metadata.Set("comment", *comment);
+      }
+      fields.push_back(std::move(kept));
+    }
+    return DataType::Struct(std::move(fields));
+  }
+  if (from.Is(TypeKind::kArray) && to.Is(TypeKind::kArray)) {
+    FLEUVE_ASSIGN(DataType element, Rearrange(from.element(), to.element(), path, refuse));
+    return DataType::Array(std::move(element), from.contains_null());
+  }
+  if (from.Is(TypeKind::kMap) && to.Is(TypeKind::kMap)) {
+    FLEUVE_ASSIGN(DataType key, Rearrange(from.key(), to.key(), path, refuse));
+    FLEUVE_ASSIGN(DataType value, Rearrange(from.value(), to.value(), path, refuse));
+    return DataType::Map(std::move(key), std::move(value), from.contains_null());
+  }
+  if (!from.EqualsIgnoringNullability(to)) {
+    return refuse("changing data type of " + Dotted(path) + " from " + from.Sql() + " to " + to.Sql());
+  }
+  return from;
+}
+
+}  // namespace
+
+Result<void> ReplaceColumns(const TableContext& context, const TableRef& table, const std::vector<NewColumn>& columns) {
+  return Alter(context, table, "REPLACE COLUMNS", [&](Alteration& a) -> Result<void> {
+    std::vector<StructField> fields;
+    for (const NewColumn& column : columns) {
+      StructField field{column.path.back(), column.type, column.nullable, Json(Json::Object{})};
+      if (column.comment) {
+        field.metadata.Set("comment", Json(*column.comment));
+      }
+      fields.push_back(std::move(field));
+    }
+    const types::Schema asked = StoredSchema(DataType::Struct(std::move(fields)), false);
+    FLEUVE_ASSIGN(types::Schema schema, Rearrange(a.schema, asked, {}, [&](const std::string& details) {
+                    return Error(ErrorKind::kUnsupported, "DELTA_UNSUPPORTED_ALTER_TABLE_REPLACE_COL_OP",
+                                 "Unsupported ALTER TABLE REPLACE COLUMNS operation. Reason: " + details +
+                                     ". Failed to change schema from: " + a.schema.SimpleString() +
+                                     " to: " + asked.SimpleString())
+                        .With("details", details)
+                        .With("oldSchema", a.schema.SimpleString())
+                        .With("newSchema", asked.SimpleString());
+                  }));
+    Json::Array described;
+    for (const StructField& field : asked.fields()) {
+      described.push_back(FieldJson(field));
     }
     a.parameters.Set("columns", Json(Json(std::move(described)).Dump()));
     return Store(a, std::move(schema), true);

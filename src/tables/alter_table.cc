@@ -45,7 +45,14 @@ Result<void> Alter(const TableContext& context, const TableRef& table, const std
 }
 
 Result<void> SetProperties(const TableContext& context, const TableRef& table, const plan::Options& properties) {
-  FLEUVE_ASSIGN(const delta::StringMap checked, CheckProperties(properties));
+  auto outcome = CheckProperties(properties);
+  if (!outcome.ok() && outcome.error().condition().empty() &&
+      outcome.error().family() == ErrorFamily::kIllegalArgument) {
+    return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_2045",
+                 "Unsupported table change: " + outcome.error().message())
+        .Family(ErrorFamily::kIllegalArgument);
+  }
+  FLEUVE_ASSIGN(const delta::StringMap checked, std::move(outcome));
   const std::string* mode = delta::FindIn(checked, "delta.columnMapping.mode");
   const std::string* tracking = delta::FindIn(checked, "delta.enableRowTracking");
   if (mode != nullptr || tracking != nullptr) {
@@ -98,8 +105,7 @@ Result<void> SetProperties(const TableContext& context, const TableRef& table, c
   });
 }
 
-Result<void> UnsetProperties(const TableContext& context, const TableRef& table, const std::vector<std::string>& keys,
-                             bool if_exists) {
+Result<void> UnsetProperties(const TableContext& context, const TableRef& table, const std::vector<std::string>& keys) {
   return Alter(context, table, "UNSET TBLPROPERTIES", [&](Alteration& a) -> Result<void> {
     Json::Array list;
     for (const std::string& key : keys) {
@@ -116,7 +122,7 @@ Result<void> UnsetProperties(const TableContext& context, const TableRef& table,
                    "Column mapping cannot be switched off by removing the property.");
     }
     a.parameters.Set("properties", Json(Json(std::move(list)).Dump()));
-    a.parameters.Set("ifExists", Json(if_exists));
+    a.parameters.Set("ifExists", Json(true));  // a key that is not there is never an error
     return {};
   });
 }
@@ -206,9 +212,10 @@ Result<void> DropConstraint(const TableContext& context, const TableRef& table, 
           .With("constraintName", name)
           .With("tableName", table.name);
     }
-    a.parameters.Set("constraint", Json(name));
+    a.parameters.Set("name", Json(name));
     a.parameters.Set("expr", Json(*sql));
     delta::EraseFrom(a.metadata.configuration, key);
+    a.parameters.Set("existed", Json(true));
     return {};
   });
 }

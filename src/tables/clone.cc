@@ -28,15 +28,19 @@ Result<delta::AddFile> FromElsewhere(const delta::AddFile& add, const storage::L
 }
 
 RowsResult CloneResult(std::int64_t size, std::int64_t files) {
+  return {CloneResultSchema(), {{Value(size), Value(files), Value(0), Value(0), Value(0), Value(0)}}};
+}
+
+}  // namespace
+
+types::Schema CloneResultSchema() {
   std::vector<types::StructField> fields;
   for (const char* name : {"source_table_size", "source_num_of_files", "num_removed_files", "num_copied_files",
                            "removed_files_size", "copied_files_size"}) {
     fields.push_back({name, DataType::Long(), true, Json()});
   }
-  return {DataType::Struct(std::move(fields)), {{Value(size), Value(files), Value(0), Value(0), Value(0), Value(0)}}};
+  return DataType::Struct(std::move(fields));
 }
-
-}  // namespace
 
 Result<RowsResult> CloneTable(const TableContext& context, const TableRef& table, const CloneSpec& spec) {
   const delta::Snapshot& source = *spec.source;

@@ -23,8 +23,7 @@ Result<RowsResult> DescribeDetail(const TableContext& context, const TableRef& t
 
 /// ALTER TABLE SET / UNSET TBLPROPERTIES.
 Result<void> SetProperties(const TableContext& context, const TableRef& table, const plan::Options& properties);
-Result<void> UnsetProperties(const TableContext& context, const TableRef& table, const std::vector<std::string>& keys,
-                             bool if_exists);
+Result<void> UnsetProperties(const TableContext& context, const TableRef& table, const std::vector<std::string>& keys);
 /// Where a new or moved column goes.
 struct ColumnPosition {
   bool first = false;
@@ -43,6 +42,9 @@ Result<void> RenameColumn(const TableContext& context, const TableRef& table, co
                           const std::string& name);
 Result<void> DropColumns(const TableContext& context, const TableRef& table,
                          const std::vector<std::vector<std::string>>& paths, bool if_exists);
+/// REPLACE COLUMNS: the order, the comments and new columns; every column of before must be among `columns`, its type
+/// as it was.
+Result<void> ReplaceColumns(const TableContext& context, const TableRef& table, const std::vector<NewColumn>& columns);
 /// ALTER COLUMN: what is set changes.
 struct ColumnChange {
   std::vector<std::string> path;
@@ -105,6 +107,8 @@ struct CloneSpec {
   plan::Options properties;
   bool replace = false;
 };
+/// The columns of CloneTable's result.
+types::Schema CloneResultSchema();
 /// Shallow clone: a table of its own that begins with the files of the source. DELTA_UNSUPPORTED_NON_EMPTY_CLONE where
 /// the target has rows.
 Result<RowsResult> CloneTable(const TableContext& context, const TableRef& table, const CloneSpec& spec);

@@ -9,6 +9,7 @@
 #include "delta/table_source.h"
 #include "delta/transaction.h"
 #include "tables/clustering_internal.h"
+#include "tables/create_parameters_internal.h"
 #include "tables/data_files_internal.h"
 #include "tables/identity_internal.h"
 #include "tables/insert_columns_internal.h"
@@ -39,9 +40,25 @@ std::string JsonMap(const delta::StringMap& map) {
   return object.Dump();
 }
 
+}  // namespace
+
+Json CreateParameters(const TableRef& table, const delta::Metadata& metadata,
+                      const std::vector<std::string>& cluster_by, const std::optional<std::string>& comment) {
+  Json parameters(Json::Object{});
+  parameters.Set("partitionBy", Json(JsonList(metadata.partition_columns)));
+  parameters.Set("clusterBy", Json(JsonList(cluster_by)));
+  parameters.Set("description", comment ? Json(*comment) : Json());
+  parameters.Set("isManaged", Json(table.is_managed ? "true" : "false"));
+  parameters.Set("properties", Json(JsonMap(metadata.configuration)));
+  return parameters;
+}
+
+namespace {
+
 /// What SQL's own rules say of a definition, before Delta's.
 Result<std::vector<std::string>> CheckDefinition(const types::Schema& schema,
-                                                 const std::vector<std::string>& partition_by) {
+                                                 const std::vector<std::string>& partition_by,
+                                                 const std::vector<std::string>& cluster_by) {
   std::set<std::string> seen;
   for (const StructField& field : schema.fields()) {
     if (!seen.insert(AsciiLower(field.name)).second) {
@@ -54,9 +71,9 @@ Result<std::vector<std::string>> CheckDefinition(const types::Schema& schema,
   for (const std::string& column : partition_by) {
     const auto at = types::FieldIndex(schema, column);
     if (!at) {
-      return Error(ErrorKind::kInvalidArgument, "COLUMN_NOT_DEFINED_IN_TABLE",
-                   "The partition column `" + column + "` is not defined in the table.")
-          .With("colName", "`" + column + "`");
+      return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_3060",
+                   "Couldn't find column " + column + " in: " + schema.SimpleString())
+          .Family(ErrorFamily::kAnalysis);
     }
     const StructField& field = schema.fields()[*at];
     if (field.type.IsNested() || field.type.Is(types::TypeKind::kVariant)) {
@@ -64,7 +81,27 @@ Result<std::vector<std::string>> CheckDefinition(const types::Schema& schema,
                    "Cannot use " + field.type.Sql() + " for a partition column.")
           .With("type", field.type.Sql());
     }
+    if (std::find(names.begin(), names.end(), field.name) != names.end()) {
+      return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_3058",
+                   "Found duplicate column(s) in the partition columns: `" + AsciiLower(field.name) + "`.")
+          .Family(ErrorFamily::kAnalysis);
+    }
     names.push_back(field.name);
+  }
+  std::set<std::string> clustered;
+  for (const std::string& column : cluster_by) {
+    if (!types::FieldIndex(schema, Split(column, '.')[0])) {
+      return Error(ErrorKind::kInvalidArgument, "UNSUPPORTED_FEATURE.PARTITION_WITH_NESTED_COLUMN_IS_UNSUPPORTED",
+                   "The feature is not supported: Invalid partitioning: `" + column +
+                       "` is missing or is in a map or array.")
+          .With("cols", "`" + column + "`")
+          .Family(ErrorFamily::kAnalysis);
+    }
+    if (!clustered.insert(AsciiLower(column)).second) {
+      return Error(ErrorKind::kInvalidArgument, "DELTA_DUPLICATE_COLUMNS_FOUND.CLUSTER_BY",
+                   "Found duplicate column(s): " + column + ". The duplicate was found in CLUSTER BY.")
+          .With("duplicateCols", column);
+    }
   }
   if (!names.empty() && names.size() == schema.fields().size()) {
     return Error(ErrorKind::kInvalidArgument, "ALL_PARTITION_COLUMNS_NOT_ALLOWED",
@@ -205,7 +242,8 @@ Result<types::Schema> CreateTable(const TableContext& context, const TableRef& t
     }
     declared = DataType::Struct(std::move(fields));
   }
-  FLEUVE_ASSIGN(const std::vector<std::string> partition_by, CheckDefinition(declared, spec.partition_by));
+  FLEUVE_ASSIGN(const std::vector<std::string> partition_by,
+                CheckDefinition(declared, spec.partition_by, spec.cluster_by));
   plan::Options given = spec.properties;
   for (const auto& [key, value] : spec.options) {
     if (AsciiLower(key).starts_with("delta.")) {
@@ -269,6 +307,10 @@ Result<types::Schema> CreateTable(const TableContext& context, const TableRef& t
     delta::SetIn(metadata.configuration, "delta.feature.clustering", "supported");
     actions.emplace_back(std::move(domain));
   } else if (snapshot != nullptr && snapshot->Domain("delta.clustering")) {
+    if (!partition_by.empty()) {
+      return Error(ErrorKind::kInvalidArgument, "DELTA_CLUSTERING_REPLACE_TABLE_WITH_PARTITIONED_TABLE",
+                   "Replacing a clustered Delta table with a partitioned table is not allowed.");
+    }
     actions.emplace_back(delta::DomainMetadata{
         "delta.clustering", "{\"clusteringColumns\":[],\"domainName\":\"delta.clustering\"}", false});
   }
@@ -313,13 +355,7 @@ Result<types::Schema> CreateTable(const TableContext& context, const TableRef& t
   if (const std::string* text = plan::FindOption(spec.options, "userMetadata")) {
     operation.user_metadata = *text;
   }
-  Json parameters(Json::Object{});
-  parameters.Set("partitionBy", Json(JsonList(partition_by)));
-  parameters.Set("clusterBy", Json(JsonList(spec.cluster_by)));
-  parameters.Set("description", spec.comment ? Json(*spec.comment) : Json());
-  parameters.Set("isManaged", Json(table.is_managed ? "true" : "false"));
-  parameters.Set("properties", Json(JsonMap(metadata.configuration)));
-  operation.parameters = std::move(parameters);
+  operation.parameters = CreateParameters(table, metadata, spec.cluster_by, spec.comment);
   if (spec.query != nullptr) {
     operation.metrics = {{"numFiles", std::to_string(written.written_files)}};
     if (replaces) {

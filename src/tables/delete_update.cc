@@ -28,20 +28,19 @@ Json PredicateParameter(const ExprPtr& condition, const char* without = nullptr)
   return parameters;
 }
 
-/// A subquery anywhere in an assignment is refused as in conditions.
+/// Aggregates, windows and what is not deterministic cannot be assigned; subqueries can.
 Result<void> CheckValue(const ExprPtr& value, const std::string& statement) {
-  if (plan::AnyExpr(value, [](const plan::Expr& e) { return e.kind == plan::ExprKind::kSubquery; })) {
-    return Error(ErrorKind::kUnsupported, "DELTA_UNSUPPORTED_SUBQUERY",
-                 "Subqueries are not supported in " + statement + ".")
-        .With("operation", statement)
-        .With("cond", value->display);
-  }
   if (plan::AnyExpr(value, [](const plan::Expr& e) {
         return e.kind == plan::ExprKind::kAggregate || e.kind == plan::ExprKind::kWindow;
       })) {
     return Error(ErrorKind::kInvalidArgument, "UNSUPPORTED_EXPR_FOR_OPERATOR",
                  statement + " cannot use aggregate and window functions: " + value->display + ".")
         .With("invalidExprSqls", value->display);
+  }
+  if (!value->deterministic) {
+    return Error(ErrorKind::kInvalidArgument, "INVALID_NON_DETERMINISTIC_EXPRESSIONS",
+                 "The value " + value->display + " of " + statement + " is not deterministic.")
+        .With("sqlExprs", value->display);
   }
   return {};
 }
@@ -97,8 +96,7 @@ Result<std::int64_t> Delete(const TableContext& context, const TableRef& table, 
                        {"numAddedBytes", number(rewrite.written.bytes)},
                        {"rewriteTimeMs", elapsed}};
   if (truncate) {
-    delta::EraseFrom(operation.metrics, "numDeletedRows");
-    delta::EraseFrom(operation.metrics, "numCopiedRows");
+    operation.metrics = {{"numRemovedFiles", number(rewrite.removed_files)}, {"executionTimeMs", elapsed}};
   }
   std::vector<std::string> files = rewrite.written.files;
   files.insert(files.end(), rewrite.changes.files.begin(), rewrite.changes.files.end());
@@ -130,6 +128,7 @@ Result<RowsResult> UpdateTable(const TableContext& context, const TableRef& tabl
   FLEUVE_ASSIGN(const ExprPtr condition, plan::PadCharAttributes(asked, context.config));
   std::vector<Assignment> assignments = asked_assignments;
   for (Assignment& assignment : assignments) {
+    DropQualifier(&assignment.path, target);
     FLEUVE_TRY(CheckValue(assignment.value, "UPDATE"));
     FLEUVE_ASSIGN(assignment.value, plan::PadCharAttributes(assignment.value, context.config));
   }

@@ -57,7 +57,7 @@ Result<void> UnsetIfSet(const TableContext& context, const TableRef& table, cons
       there.push_back(key);
     }
   }
-  return there.empty() ? Result<void>() : UnsetProperties(context, table, there, true);
+  return there.empty() ? Result<void>() : UnsetProperties(context, table, there);
 }
 
 bool HasTypeChanges(const types::DataType& type) {

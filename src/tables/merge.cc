@@ -106,6 +106,50 @@ std::string ClauseList(const std::vector<MergeClause>& clauses) {
   return Json(std::move(all)).Dump();
 }
 
+/// Whether a column, or a field of a struct below it, has this path.
+bool HasPath(const types::Schema& schema, const std::vector<std::string>& path) {
+  const DataType* at = &schema;
+  for (const std::string& part : path) {
+    if (!at->Is(types::TypeKind::kStruct)) {
+      return true;  // what lies below arrays and maps has errors of its own
+    }
+    const auto index = types::FieldIndex(*at, part);
+    if (!index) {
+      return false;
+    }
+    at = &at->fields()[*index].type;
+  }
+  return true;
+}
+
+/// The fields of the source that clauses give to the target and that may widen its schema: those whose very path is
+/// assigned with all that is in them, structs on the way to an assigned path, and all others where a clause has a star.
+std::vector<StructField> AssignedFields(const std::vector<StructField>& fields, const std::vector<std::string>& base,
+                                        const std::vector<std::vector<std::string>>& assigned, bool star) {
+  std::vector<StructField> out;
+  for (const StructField& field : fields) {
+    std::vector<std::string> path = base;
+    path.push_back(field.name);
+    bool exact = false;
+    bool above = false;
+    for (const std::vector<std::string>& one : assigned) {
+      const bool prefix = one.size() >= path.size() &&
+                          std::equal(path.begin(), path.end(), one.begin(),
+                                     [](const auto& a, const auto& b) { return EqualsIgnoreAsciiCase(a, b); });
+      exact = exact || (prefix && one.size() == path.size());
+      above = above || prefix;
+    }
+    if (exact || (star && !field.type.Is(types::TypeKind::kStruct))) {
+      out.push_back(field);
+    } else if (field.type.Is(types::TypeKind::kStruct) && (above || star)) {
+      StructField part = field;
+      part.type = DataType::Struct(AssignedFields(field.type.fields(), path, assigned, star));
+      out.push_back(std::move(part));
+    }
+  }
+  return out;
+}
+
 /// Action codes of a row: 0 stays as it is; others name a clause.
 constexpr std::int64_t kMatchedBase = 1;
 constexpr std::int64_t kBySourceBase = 1001;
@@ -121,6 +165,7 @@ class Merger {
     log_ = context_.logs->Open(table_.location);
     FLEUVE_TRY(delta::CheckWritable(snapshot_->protocol(), table_.name));
     FLEUVE_TRY(CheckMerge(spec_, *snapshot_));
+    DropQualifiers();
     delta::Transaction transaction(log_, snapshot_);
     std::vector<delta::Action> actions;
     FLEUVE_ASSIGN(const bool done, AddAppTransaction(context_, *snapshot_, &actions));
@@ -204,6 +249,21 @@ class Merger {
            ConfFlag(context_.config, "spark.databricks.delta.schema.autoMerge.enabled", false);
   }
 
+  /// A column that the target lacks may be one of the source that an evolving merge adds: then the source's qualifier
+  /// can stand before its name, never the target's.
+  void DropQualifiers() {
+    for (auto* clauses : {&spec_.matched, &spec_.not_matched, &spec_.not_matched_by_source}) {
+      for (MergeClause& clause : *clauses) {
+        for (Assignment& assignment : clause.assignments) {
+          if (!DropQualifier(&assignment.path, spec_.target) && Evolves() &&
+              types::FieldIndex(snapshot_->schema(), assignment.path[0]) == std::nullopt) {
+            DropQualifier(&assignment.path, spec_.source);
+          }
+        }
+      }
+    }
+  }
+
   std::vector<const plan::Attribute*> SourceColumns() const {
     std::vector<const plan::Attribute*> out;
     for (const plan::Attribute& attribute : spec_.source->output) {
@@ -221,27 +281,21 @@ class Merger {
     if (!Evolves()) {
       return {};
     }
-    std::vector<StructField> data;
-    std::set<std::string> names;
+    std::vector<std::vector<std::string>> assigned;
     bool star = false;
     for (const auto* clauses : {&spec_.matched, &spec_.not_matched}) {
       for (const MergeClause& clause : *clauses) {
         star = star || clause.star;
         for (const Assignment& assignment : clause.assignments) {
-          // A new column by assignment: `SET more = s.more`.
-          if (assignment.path.size() == 1 && names.insert(AsciiLower(assignment.path[0])).second) {
-            data.push_back({assignment.path[0], assignment.value->type, true, Json(Json::Object{})});
-          }
+          assigned.push_back(assignment.path);
         }
       }
     }
-    if (star) {
-      for (const plan::Attribute* attribute : SourceColumns()) {
-        if (names.insert(AsciiLower(attribute->name)).second) {
-          data.push_back({attribute->name, attribute->type, true, Json(Json::Object{})});
-        }
-      }
+    std::vector<StructField> columns;
+    for (const plan::Attribute* attribute : SourceColumns()) {
+      columns.push_back({attribute->name, attribute->type, true, Json(Json::Object{})});
     }
+    std::vector<StructField> data = AssignedFields(columns, {}, assigned, star);
     MergeRules rules;
     rules.add_columns = true;
     rules.allow_casts = true;
@@ -254,6 +308,11 @@ class Merger {
       metadata_.schema_string = SchemaText(schema_);
       FLEUVE_TRY(AssignColumnMapping(metadata_, schema_, true));
       metadata_changed_ = true;
+    }
+    for (const std::vector<std::string>& path : assigned) {
+      if (!HasPath(schema_, path)) {
+        return Unresolved(fleuve::Join(path, "."), "a clause: neither the target nor the source has such a column");
+      }
     }
     return {};
   }
@@ -300,7 +359,8 @@ class Merger {
                        "Identity columns cannot be updated.");
         }
       }
-      return ApplyAssignments(schema_, old_values_, assignments, Evolves(), context_.config,
+      // Fields that the source's struct lacks stay as they are only where the struct was not named in so many words.
+      return ApplyAssignments(schema_, old_values_, assignments, Evolves() && clause.star, context_.config,
                               [](const std::string& name) { return Unresolved(name, "UPDATE clause"); });
     };
     for (const MergeClause& clause : spec_.matched) {
@@ -817,7 +877,7 @@ class Merger {
 
   const TableContext& context_;
   const TableRef& table_;
-  const MergeSpec& spec_;
+  MergeSpec spec_;
   std::int64_t start_ = 0;
   delta::DeltaLogPtr log_;
   delta::SnapshotPtr snapshot_;

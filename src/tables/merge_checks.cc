@@ -58,8 +58,12 @@ Result<void> CheckMerge(const MergeSpec& spec, const delta::Snapshot& snapshot) 
           .With("expression", condition->display);
     }
     if (!condition->type.Is(types::TypeKind::kBoolean) && !condition->type.Is(types::TypeKind::kVoid)) {
-      return Error(ErrorKind::kInvalidArgument, "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN",
-                   "The condition " + condition->display + " is not a boolean.");
+      const bool of_join = condition == spec.condition;
+      return Error(ErrorKind::kInvalidArgument,
+                   of_join ? "JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE" : "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN",
+                   "The condition " + condition->display + " of type " + condition->type.Sql() + " is not a boolean.")
+          .With(of_join ? "joinCondition" : "filter", condition->display)
+          .With(of_join ? "conditionType" : "type", condition->type.Sql());
     }
   }
   const std::string* append_only = snapshot.Property("delta.appendOnly");

@@ -24,6 +24,9 @@ Result<delta::SnapshotPtr> SnapshotOf(const plan::PlanPtr& target);
 /// DELTA_UNSUPPORTED_SUBQUERY, DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN, INVALID_NON_DETERMINISTIC_EXPRESSIONS.
 Result<void> CheckCondition(const plan::ExprPtr& condition, const std::string& statement);
 
+/// Drops a qualifier of `rows` before a column of it: `t.x` becomes `x`. False where the path has none.
+bool DropQualifier(std::vector<std::string>* path, const plan::PlanPtr& rows);
+
 /// New values of the columns of `schema` after `assignments`. `old_values` has one expression per column.
 /// \param unknown  the error for a column that is not there.
 /// \param keep_missing  a struct value keeps the old value of fields that it lacks (schema evolution).

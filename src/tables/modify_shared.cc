@@ -209,6 +209,21 @@ Result<ExprPtr> Update(const ExprPtr& old_value, const DataType& type, const std
 
 }  // namespace
 
+bool DropQualifier(std::vector<std::string>* path, const plan::PlanPtr& rows) {
+  const auto is_column = [&](const std::string& name, const std::string* qualifier) {
+    return std::any_of(rows->output.begin(), rows->output.end(), [&](const plan::Attribute& attribute) {
+      return EqualsIgnoreAsciiCase(attribute.name, name) &&
+             (qualifier == nullptr ||
+              (!attribute.qualifier.empty() && EqualsIgnoreAsciiCase(attribute.qualifier.back(), *qualifier)));
+    });
+  };
+  if (path->size() < 2 || is_column((*path)[0], nullptr) || !is_column((*path)[1], &(*path)[0])) {
+    return false;
+  }
+  path->erase(path->begin());
+  return true;
+}
+
 Result<std::vector<ExprPtr>> ApplyAssignments(const types::Schema& schema, const std::vector<ExprPtr>& old_values,
                                               const std::vector<Assignment>& assignments, bool keep_missing,
                                               const plan::AnalysisConfig& config,

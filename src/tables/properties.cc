@@ -48,21 +48,39 @@ constexpr auto kProperties = std::to_array<Property>({
     {"delta.logRetentionDuration", Kind::kInterval},
     {"delta.minReaderVersion", Kind::kInteger},
     {"delta.minWriterVersion", Kind::kInteger},
-    {"delta.parquet.compression.codec", Kind::kText},
     {"delta.randomizeFilePrefixes", Kind::kBool},
     {"delta.randomPrefixLength", Kind::kPositive},
     {"delta.requireCheckpointProtectionBeforeVersion", Kind::kInteger},
     {"delta.rowTrackingSuspended", Kind::kBool},
     {"delta.sampling.enabled", Kind::kBool},
     {"delta.setTransactionRetentionDuration", Kind::kInterval},
-    {"delta.targetFileSize", Kind::kText},
-    {"delta.tuneFileSizesForRewrites", Kind::kBool},
     {"delta.universalFormat.enabledFormats", Kind::kText},
 });
 
+/// Has no condition of its own; ALTER TABLE gives it one.
 Error BadValue(const std::string& key, const std::string& value, std::string_view what) {
-  return Error(ErrorKind::kInvalidArgument, "DELTA_VIOLATE_TABLE_PROPERTY_VALIDATION_FAILED",
-               "The table property " + key + " must be " + std::string(what) + ", not '" + value + "'.");
+  return Error(ErrorKind::kInvalidArgument, "",
+               "The table property " + key + " must be " + std::string(what) + ", not '" + value + "'.")
+      .Family(ErrorFamily::kIllegalArgument);
+}
+
+/// The log must be kept as long as the files it removes. Judged on what a statement gives, with the defaults of the
+/// rest.
+Result<void> CheckRetention(const delta::StringMap& given) {
+  const std::string* log = delta::FindIn(given, "delta.logRetentionDuration");
+  const std::string* files = delta::FindIn(given, "delta.deletedFileRetentionDuration");
+  if (log == nullptr && files == nullptr) {
+    return {};
+  }
+  const std::string log_text = log == nullptr ? "interval 30 days" : *log;
+  const std::string files_text = files == nullptr ? "interval 1 week" : *files;
+  if (*delta::ParseIntervalMs(log_text) >= *delta::ParseIntervalMs(files_text)) {
+    return {};
+  }
+  return log != nullptr ? BadValue("delta.logRetentionDuration", log_text,
+                                   "at least as long as delta.deletedFileRetentionDuration (" + files_text + ")")
+                        : BadValue("delta.deletedFileRetentionDuration", files_text,
+                                   "at most as long as delta.logRetentionDuration (" + log_text + ")");
 }
 
 }  // namespace
@@ -77,7 +95,13 @@ Result<void> CheckStatisticsColumns(const delta::Metadata& metadata, const types
     std::erase(name, '`');
     const auto at = types::FieldIndex(schema, name);
     if (!at) {
-      continue;  // a nested field, or a column that comes later
+      if (name.find('.') != std::string::npos) {
+        continue;  // a nested field
+      }
+      return Error(ErrorKind::kInvalidArgument, "DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
+                   "The column " + name + " of delta.dataSkippingStatsColumns is not in the schema.")
+          .With("columnName", name)
+          .With("tableSchema", schema.SimpleString());
     }
     const types::DataType& type = schema.fields()[*at].type;
     if (!type.IsNumeric() && !type.IsDateTime() && !type.IsString() && !type.Is(types::TypeKind::kStruct)) {
@@ -115,9 +139,7 @@ Result<delta::StringMap> CheckProperties(const plan::Options& properties) {
     switch (found->kind) {
       case Kind::kBool:
         if (!EqualsIgnoreAsciiCase(value, "true") && !EqualsIgnoreAsciiCase(value, "false")) {
-          return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_2045",
-                       "The table property " + key + " must be true or false, not '" + value + "'.")
-              .Family(ErrorFamily::kIllegalArgument);
+          return BadValue(key, value, "true or false");
         }
         break;
       case Kind::kPositive:
@@ -130,7 +152,15 @@ Result<delta::StringMap> CheckProperties(const plan::Options& properties) {
         break;
       }
       case Kind::kInterval:
+        if (TrimAscii(value).empty()) {
+          return Error(ErrorKind::kInvalidArgument, "DELTA_INVALID_CALENDAR_INTERVAL_EMPTY",
+                       "The interval of the table property " + key + " cannot be empty.");
+        }
         if (!delta::ParseIntervalMs(value)) {
+          const std::string lower = AsciiLower(value);
+          if (lower.find("month") != std::string::npos || lower.find("year") != std::string::npos) {
+            return BadValue(key, value, "an interval of a length that is certain: months and years have none");
+          }
           return Error(ErrorKind::kInvalidArgument, "DELTA_INVALID_INTERVAL",
                        "The table property " + key + " must be an interval such as 'interval 7 days', not '" + value +
                            "'.")
@@ -140,15 +170,40 @@ Result<delta::StringMap> CheckProperties(const plan::Options& properties) {
       case Kind::kText:
         break;
     }
+    if (found->name == "delta.columnMapping.maxColumnId") {
+      return Error(ErrorKind::kInvalidArgument, "DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
+                   "The Delta table configuration " + std::string(found->name) + " cannot be specified by the user.")
+          .With("prop", std::string(found->name));
+    }
     if (found->name == "delta.columnMapping.mode" && !EqualsIgnoreAsciiCase(value, "none") &&
         !EqualsIgnoreAsciiCase(value, "name") && !EqualsIgnoreAsciiCase(value, "id")) {
-      return Error(ErrorKind::kInvalidArgument, "DELTA_MODE_NOT_SUPPORTED",
-                   "The column mapping mode '" + value + "' is not one of none, name, id.")
-          .With("mode", value)
-          .With("supportedModes", "none, id, name");
+      return Error(ErrorKind::kUnsupported, "",
+                   "The column mapping mode `" + value + "` is not supported: it must be one of none, name, id.")
+          .Family(ErrorFamily::kRuntime);
+    }
+    if (found->name == "delta.minReaderVersion" || found->name == "delta.minWriterVersion") {
+      const int highest = found->name == "delta.minReaderVersion" ? 3 : 7;
+      const int number = std::atoi(value.c_str());
+      if (number < 1 || number > highest) {
+        return BadValue(key, value, "a version from 1 to " + std::to_string(highest));
+      }
+    }
+    if (found->name == "delta.dataSkippingNumIndexedCols" && std::atoll(value.c_str()) < -1) {
+      return BadValue(key, value, "-1 or greater");
+    }
+    if (found->kind == Kind::kInterval && *delta::ParseIntervalMs(value) < 0) {
+      return BadValue(key, value, "an interval of zero or more");
     }
     if (found->name == "delta.isolationLevel" && !EqualsIgnoreAsciiCase(value, "Serializable")) {
       return BadValue(key, value, "Serializable");
+    }
+    if (found->name == "delta.autoOptimize.autoCompact" && !EqualsIgnoreAsciiCase(value, "true") &&
+        !EqualsIgnoreAsciiCase(value, "false") && !EqualsIgnoreAsciiCase(value, "auto")) {
+      return BadValue(key, value, "true, false or auto");
+    }
+    if (found->name == "delta.universalFormat.enabledFormats" && !value.empty() &&
+        !EqualsIgnoreAsciiCase(value, "iceberg") && !EqualsIgnoreAsciiCase(value, "hudi")) {
+      return BadValue(key, value, "a list of iceberg and hudi");
     }
     if (found->name == "delta.checkpointPolicy" && !EqualsIgnoreAsciiCase(value, "classic") &&
         !EqualsIgnoreAsciiCase(value, "v2")) {
@@ -156,6 +211,7 @@ Result<delta::StringMap> CheckProperties(const plan::Options& properties) {
     }
     out.emplace_back(std::string(found->name), value);
   }
+  FLEUVE_TRY(CheckRetention(out));
   return out;
 }
 

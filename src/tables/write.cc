@@ -11,6 +11,7 @@
 #include "plan/char_padding.h"
 #include "plan/coercion.h"
 #include "tables/clustering_internal.h"
+#include "tables/create_parameters_internal.h"
 #include "tables/data_files_internal.h"
 #include "tables/identity_internal.h"
 #include "tables/insert_columns_internal.h"
@@ -382,7 +383,8 @@ class Writer {
     types::Schema stored = StoredSchema(checked, true);
     const bool new_schema = !stored.EqualsIgnoringNullability(StoredSchema(schema_, true));
     const std::vector<std::string> wanted = spec_.partition_by.value_or(std::vector<std::string>());
-    const bool new_partitions = !wanted.empty() && !SameNames(wanted, metadata_.partition_columns);
+    // No partitioning given is none.
+    const bool new_partitions = !SameNames(wanted, metadata_.partition_columns);
     if (!new_schema && !new_partitions) {
       return {};
     }
@@ -413,7 +415,7 @@ class Writer {
       return {};
     }
     if (options_.replace_where) {
-      if (options_.dynamic_overwrite.value_or(false)) {
+      if (options_.dynamic_overwrite.value_or(false) && !metadata_.partition_columns.empty()) {
         return Error(ErrorKind::kInvalidArgument, "DELTA_REPLACE_WHERE_WITH_DYNAMIC_PARTITION_OVERWRITE",
                      "The options replaceWhere and partitionOverwriteMode=dynamic cannot be used together.");
       }
@@ -484,6 +486,10 @@ class Writer {
       extra_folders_.insert(extra_folders_.end(), rewrite.changes.folders.begin(), rewrite.changes.folders.end());
       removed_files_ = rewrite.removed_files;
       removed_bytes_ = rewrite.removed_bytes;
+      deleted_rows_ = rewrite.deleted_rows;
+      copied_rows_ = rewrite.copied_rows;
+      copied_files_ = static_cast<std::int64_t>(rewrite.written.adds.size());
+      change_files_ = static_cast<std::int64_t>(rewrite.changes.adds.size());
       actions->insert(actions->end(), rewrite.actions.begin(), rewrite.actions.end());
       // A feed with change files is read from them alone: the new rows must stand there too.
       return rewrite.changes.adds.empty() || written.adds.empty() ? Result<void>() : WriteInserts(written, actions);
@@ -517,6 +523,29 @@ class Writer {
     return values;
   }
 
+  Json WriteParameters() const {
+    Json parameters(Json::Object{});
+    parameters.Set("mode", Json(spec_.mode == SaveMode::kOverwrite       ? "Overwrite"
+                                : spec_.mode == SaveMode::kAppend        ? "Append"
+                                : spec_.mode == SaveMode::kErrorIfExists ? "ErrorIfExists"
+                                                                         : "Ignore"));
+    parameters.Set("partitionBy", Json(JsonList(spec_.partition_by.value_or(std::vector<std::string>()))));
+    if (!spec_.cluster_by.empty()) {
+      parameters.Set("clusterBy", Json(JsonList(spec_.cluster_by)));
+    }
+    if (options_.replace_where) {
+      parameters.Set("predicate", Json(*options_.replace_where));
+    }
+    return parameters;
+  }
+
+  /// saveAsTable over a table that is there.
+  Json ReplaceParameters() const {
+    Json parameters = CreateParameters(table_, metadata_, spec_.cluster_by, metadata_.description);
+    parameters.Set("isV1SaveAsTableOverwrite", Json(true));
+    return parameters;
+  }
+
   delta::Operation MakeOperation(const DataFiles& written) const {
     delta::Operation operation = NamedOperation(context_, spec_.operation.empty() ? "WRITE" : spec_.operation);
     operation.user_metadata = options_.user_metadata;  // the write's own option wins
@@ -539,24 +568,28 @@ class Writer {
                            {"numOutputRows", number(written.row_count)},
                            {"numOutputBytes", number(written.bytes)}};
     } else {
-      const char* mode = spec_.mode == SaveMode::kOverwrite       ? "Overwrite"
-                         : spec_.mode == SaveMode::kAppend        ? "Append"
-                         : spec_.mode == SaveMode::kErrorIfExists ? "ErrorIfExists"
-                                                                  : "Ignore";
-      parameters.Set("mode", Json(mode));
-      parameters.Set("partitionBy", Json(JsonList(spec_.partition_by.value_or(std::vector<std::string>()))));
-      if (!spec_.cluster_by.empty()) {
-        parameters.Set("clusterBy", Json(JsonList(spec_.cluster_by)));
+      parameters = spec_.operation.empty() ? WriteParameters() : ReplaceParameters();
+      if (IsDynamic()) {
+        parameters.Set("isDynamicPartitionOverwrite", Json(true));
       }
-      if (options_.replace_where) {
-        parameters.Set("predicate", Json(*options_.replace_where));
+      if (options_.overwrite_schema && !options_.replace_where) {
+        parameters.Set("canOverwriteSchema", Json(true));
       }
-      operation.metrics = {{"numFiles", number(written.written_files)}};
+      if (options_.merge_schema) {
+        parameters.Set("canMergeSchema", Json(true));
+      }
+      // Rows of the files of before that stay are written again beside the new ones.
+      operation.metrics = {{"numFiles", number(written.written_files + copied_files_)}};
       if (overwrite_ && snapshot_ != nullptr) {
         operation.metrics.emplace_back("numRemovedFiles", number(removed_files_));
         operation.metrics.emplace_back("numRemovedBytes", number(removed_bytes_));
       }
-      operation.metrics.emplace_back("numOutputRows", number(written.row_count));
+      if (condition_ != nullptr) {
+        operation.metrics.emplace_back("numDeletedRows", number(deleted_rows_));
+        operation.metrics.emplace_back("numCopiedRows", number(copied_rows_));
+        operation.metrics.emplace_back("numAddedChangeFiles", number(change_files_));
+      }
+      operation.metrics.emplace_back("numOutputRows", number(written.row_count + copied_rows_));
       operation.metrics.emplace_back("numOutputBytes", number(written.bytes));
     }
     operation.parameters = std::move(parameters);
@@ -602,6 +635,10 @@ class Writer {
   std::optional<delta::DomainMetadata> clustering_;
   std::int64_t removed_files_ = 0;
   std::int64_t removed_bytes_ = 0;
+  std::int64_t deleted_rows_ = 0;
+  std::int64_t copied_rows_ = 0;
+  std::int64_t copied_files_ = 0;
+  std::int64_t change_files_ = 0;
 };
 
 }  // namespace

@@ -435,6 +435,38 @@ Result<void> CloudRelation::Finish(const types::Schema& data, const types::Schem
   return {};
 }
 
+namespace {
+
+/// Names that differ only by case count as one column, spelled as in the first of the files that has it.
+Result<types::Schema> FirstSpellings(const types::Schema& schema, const std::vector<plan::ScanFile>& files,
+                                     const engine::InferOptions& infer) {
+  std::map<std::string, std::vector<StructField>> by_name;
+  for (const StructField& field : schema.fields()) {
+    by_name[AsciiLower(field.name)].push_back(field);
+  }
+  if (by_name.size() == schema.fields().size()) {
+    return schema;
+  }
+  std::map<std::string, std::string> first;
+  for (const plan::ScanFile& file : files) {
+    FLEUVE_ASSIGN(const types::Schema own, engine::InferJson({file}, infer));
+    for (const StructField& field : own.fields()) {
+      first.emplace(AsciiLower(field.name), field.name);
+    }
+  }
+  std::vector<StructField> fields;
+  for (const StructField& field : schema.fields()) {
+    const std::string lower = AsciiLower(field.name);
+    const auto spelled = first.find(lower);
+    if (by_name[lower].size() == 1 || (spelled != first.end() && spelled->second == field.name)) {
+      fields.push_back(field);
+    }
+  }
+  return DataType::Struct(std::move(fields));
+}
+
+}  // namespace
+
 Result<types::Schema> CloudRelation::Infer(const std::vector<ListedFile>& sample) const {
   engine::InferOptions infer;
   infer.options = reader_;
@@ -457,15 +489,7 @@ Result<types::Schema> CloudRelation::Infer(const std::vector<ListedFile>& sample
       infer.options["prefersDecimal"] = "true";
     }
     FLEUVE_ASSIGN(types::Schema schema, engine::InferJson(scan_files, infer));
-    // Names that differ only by case count as one column: the first one.
-    std::vector<StructField> fields;
-    std::set<std::string> names;
-    for (const StructField& field : schema.fields()) {
-      if (names.insert(AsciiLower(field.name)).second) {
-        fields.push_back(field);
-      }
-    }
-    return DataType::Struct(std::move(fields));
+    return FirstSpellings(schema, scan_files, infer);
   }
   if (cloud_.format == FileFormat::kCsv) {
     infer.options["inferSchema"] = cloud_.infer_types ? "true" : "false";
@@ -646,6 +670,11 @@ Result<std::optional<Error>> CloudRelation::Evolve(const types::Schema& found, c
           .With("isRetryable", retry ? "true" : "false"));
 }
 
+bool CloudRelation::MatchesCase() const {
+  const std::string* value = plan::FindOption(reader_, "readerCaseSensitive");
+  return !rescued_column_.empty() && (value == nullptr || !EqualsIgnoreAsciiCase(*value, "false"));
+}
+
 Result<std::vector<ListedFile>> CloudRelation::CheckParquet(const std::vector<ListedFile>& files,
                                                             std::vector<RescuedFile>* rescued) const {
   const auto flag = [&](const char* name) {
@@ -682,10 +711,19 @@ Result<std::vector<ListedFile>> CloudRelation::CheckParquet(const std::vector<Li
         }
       }
     }
+    std::vector<std::string> absent;
+    const bool exact = rescued != nullptr && MatchesCase();
     for (const StructField& field : schema->fields()) {
-      const auto at = types::FieldIndex(all_, field.name);
+      const auto at = types::FieldIndex(all_, field.name, exact);
+      if (const auto other = types::FieldIndex(data_, field.name); !at && other) {
+        // A column of the schema in another case: it is rescued, and the schema's own is not in the file.
+        const std::string& wanted = data_.fields()[*other].name;
+        if (!types::FieldIndex(*schema, wanted, true)) {
+          absent.push_back(wanted);
+        }
+      }
       const bool unreadable =
-          at && types::FieldIndex(data_, field.name) && !ParquetReads(field.type, all_.fields()[*at].type);
+          at && types::FieldIndex(data_, field.name, exact) && !ParquetReads(field.type, all_.fields()[*at].type);
       std::vector<std::string> inside;
       if (at && !unreadable) {
         AddNewFields(DataType::Struct({all_.fields()[*at]}), DataType::Struct({field}), &inside);
@@ -698,7 +736,7 @@ Result<std::vector<ListedFile>> CloudRelation::CheckParquet(const std::vector<Li
     if (own.empty()) {
       kept.push_back(file);
     } else if (rescued != nullptr) {
-      rescued->push_back({file, std::move(own)});
+      rescued->push_back({file, std::move(own), std::move(absent)});
     } else {
       return Error::Unsupported("reading columns of Parquet files that do not fit the schema (" + own.front().name +
                                 " in " + storage::ToFileUri(file.path) + ") in a batch read");
@@ -732,14 +770,20 @@ Result<BatchInput> CloudRelation::Input(const std::vector<ListedFile>& files) co
     FLEUVE_ASSIGN(input.scan, ScanOf(kept));
   }
   // Files of one shape are read together.
-  std::map<std::string, std::pair<std::vector<ListedFile>, std::vector<StructField>>> shapes;
+  struct Shape {
+    std::vector<ListedFile> files;
+    std::vector<StructField> columns;
+    std::vector<std::string> absent;
+  };
+  std::map<std::string, Shape> shapes;
   for (RescuedFile& one : rescued) {
-    auto& shape = shapes[DataType::Struct(one.columns).ToJson().Dump()];
-    shape.first.push_back(std::move(one.file));
-    shape.second = std::move(one.columns);
+    Shape& shape = shapes[DataType::Struct(one.columns).ToJson().Dump() + Join(one.absent, ",")];
+    shape.files.push_back(std::move(one.file));
+    shape.columns = std::move(one.columns);
+    shape.absent = std::move(one.absent);
   }
   for (const auto& [text, shape] : shapes) {
-    FLEUVE_ASSIGN(plan::PlanPtr plan, RescuePlan(shape.first, shape.second));
+    FLEUVE_ASSIGN(plan::PlanPtr plan, RescuePlan(shape.files, shape.columns, shape.absent));
     input.plans.push_back(std::move(plan));
   }
   return input;

@@ -79,6 +79,8 @@ class CloudRelation final : public plan::StreamRelation {
     files::ListedFile file;
     /// As the file has them.
     std::vector<types::StructField> columns;
+    /// Columns of the schema that the file only has in another case.
+    std::vector<std::string> absent;
   };
   /// How files are read: which columns stand in them, which in their folders' names.
   struct PartitionedFiles {
@@ -88,9 +90,12 @@ class CloudRelation final : public plan::StreamRelation {
   };
   PartitionedFiles PartitionsOf(const std::vector<files::ListedFile>& files) const;
   Result<std::shared_ptr<const plan::FileScan>> ScanOf(const std::vector<files::ListedFile>& kept) const;
-  /// Reads the files of one shape; the columns go as JSON into the rescued column.
+  /// True where a column in another case than the schema's is rescued rather than read.
+  bool MatchesCase() const;
+  /// Reads the files of one shape; the columns go as JSON into the rescued column, those of `absent` are NULL.
   Result<plan::PlanPtr> RescuePlan(const std::vector<files::ListedFile>& files,
-                                   const std::vector<types::StructField>& found) const;
+                                   const std::vector<types::StructField>& found,
+                                   const std::vector<std::string>& absent) const;
   Result<plan::ExprPtr> RescuedPart(const plan::ExprPtr& value, const types::StructField& column) const;
   Result<plan::ExprPtr> KnownPart(const plan::ExprPtr& value, const types::DataType& type) const;
   friend class EvolutionHandler;

@@ -105,26 +105,33 @@ std::optional<types::Schema> WidenFields(const types::Schema& current, const typ
 }
 
 Result<plan::PlanPtr> CloudRelation::RescuePlan(const std::vector<ListedFile>& files,
-                                                const std::vector<StructField>& found) const {
+                                                const std::vector<StructField>& found,
+                                                const std::vector<std::string>& absent) const {
   const PartitionedFiles split = PartitionsOf(files);
   // A column that has moved to the folders' names is read from there, whatever the files have.
   std::vector<StructField> columns = found;
   std::erase_if(columns, [&](const StructField& column) {
     return types::FieldIndex(split.schema.partition, column.name).has_value();
   });
+  const auto same = [&](const std::string& a, const std::string& b) {
+    return MatchesCase() ? a == b : EqualsIgnoreAsciiCase(a, b);
+  };
   const auto rescues = [&](const std::string& name) {
     return std::find_if(columns.begin(), columns.end(),
-                        [&](const StructField& column) { return EqualsIgnoreAsciiCase(column.name, name); });
+                        [&](const StructField& column) { return same(column.name, name); });
   };
   // The file's own types for what is rescued, the stream's for the rest. A column with fields that the schema lacks is
   // read as the file has it; its known fields are picked from it.
   std::vector<StructField> data;
   for (const StructField& field : split.schema.data.fields()) {
+    if (std::find(absent.begin(), absent.end(), field.name) != absent.end()) {
+      continue;
+    }
     const auto own = rescues(field.name);
     data.push_back(own == columns.end() ? field : *own);
   }
   for (const StructField& column : columns) {
-    if (!types::FieldIndex(data_, column.name)) {
+    if (!types::FieldIndex(data_, column.name, MatchesCase())) {
       data.push_back(column);
     }
   }
@@ -151,7 +158,7 @@ Result<plan::PlanPtr> CloudRelation::RescuePlan(const std::vector<ListedFile>& f
   leaf->scan = std::move(scan);
   const auto read = [&](const std::string& name) -> ExprPtr {
     for (const plan::Attribute& attribute : leaf->output) {
-      if (EqualsIgnoreAsciiCase(attribute.name, name)) {
+      if (same(attribute.name, name)) {
         return plan::MakeAttribute(attribute);
       }
     }
@@ -208,7 +215,7 @@ Result<plan::PlanPtr> CloudRelation::RescuePlan(const std::vector<ListedFile>& f
 /// Of a column of a file: what the schema has no place for; the whole value where the column itself is unknown or of
 /// another type.
 Result<ExprPtr> CloudRelation::RescuedPart(const ExprPtr& value, const StructField& column) const {
-  const auto at = types::FieldIndex(data_, column.name);
+  const auto at = types::FieldIndex(data_, column.name, MatchesCase());
   if (!at || !column.type.Is(TypeKind::kStruct) || !data_.fields()[*at].type.Is(TypeKind::kStruct)) {
     return value;
   }

@@ -70,6 +70,14 @@ Result<std::vector<std::string>> FileLog::Read(std::int64_t id) {
       lines.push_back(std::move(line));
     }
   }
+  if (!lines.empty()) {
+    // A file that was cut off ends inside an entry; whoever reads the entries does not know the file's name.
+    if (const auto last = Json::Parse(lines.back()); !last.ok()) {
+      return Error(ErrorKind::kCorrupt, "",
+                   "Failed to read log file " + log_.PathOf(NameOf(id)) +
+                       ". Its last entry is no JSON, the file may be cut off: " + last.error().message());
+    }
+  }
   return lines;
 }
 

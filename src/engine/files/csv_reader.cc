@@ -117,7 +117,7 @@ class CsvReader final : public RecordReader {
       names.emplace_back(field.text);
     }
     if (options_.by_header) {
-      UseHeader(std::move(names));
+      UseHeader(names);
     } else if (!options_.enforce_schema) {
       CheckHeader(names);
     }
@@ -145,23 +145,26 @@ class CsvReader final : public RecordReader {
                    .Family(ErrorFamily::kIllegalArgument));
   }
 
-  void UseHeader(std::vector<std::string> names) {
-    header_ = std::move(names);
+  void UseHeader(const std::vector<std::string>& names) {
+    // A column is called as schema inference calls it; a schema may also use the header's own word for its first place.
+    header_ = CsvColumnNames(names, false, options_.null_value);
     has_header_ = true;
     places_.assign(fields_.size(), -1);
-    extra_.clear();
-    for (std::size_t k = 0; k < header_.size(); ++k) {
-      bool found = false;
+    std::vector<bool> used(header_.size(), false);
+    const std::vector<std::string>* const spellings[] = {&header_, &names};
+    for (const std::vector<std::string>* words : spellings) {
       for (const std::size_t i : file_columns_) {
-        if (SameName(header_[k], fields_[i].name, options_.case_sensitive)) {
-          if (places_[i] < 0) {
+        for (std::size_t k = 0; places_[i] < 0 && k < words->size(); ++k) {
+          if (!used[k] && SameName((*words)[k], fields_[i].name, options_.case_sensitive)) {
             places_[i] = static_cast<int>(k);
-            found = true;
+            used[k] = true;
           }
-          break;
         }
       }
-      if (!found) {
+    }
+    extra_.clear();
+    for (std::size_t k = 0; k < used.size(); ++k) {
+      if (!used[k]) {
         extra_.push_back(k);
       }
     }
@@ -234,7 +237,7 @@ class CsvReader final : public RecordReader {
     if (rescuing) {
       for (const std::size_t k : extra_) {
         if (const auto token = Token(k)) {
-          Rescue(header_[k].empty() ? "_c" + std::to_string(k) : header_[k], *token);
+          Rescue(header_[k], *token);
         }
       }
     }

@@ -178,6 +178,7 @@ CsvRecords::CsvRecords(const CsvOptions& options, std::unique_ptr<ByteStream> st
     : options_(options),
       lines_(std::move(stream), begin, end, options.line_separator),
       splitter_(options),
+      normalizes_(options.multi_line && options.line_separator.empty()),
       rows_to_skip_(begin == 0 ? options.skip_rows : 0) {}
 
 Result<bool> CsvRecords::NextLine(std::string_view* line) {
@@ -185,6 +186,9 @@ Result<bool> CsvRecords::NextLine(std::string_view* line) {
     FLEUVE_ASSIGN(const bool more, lines_.Next(line));
     if (!more) {
       return false;
+    }
+    if (usual_end_.empty()) {
+      usual_end_ = lines_.terminator();
     }
     if (line->starts_with("\xEF\xBB\xBF")) {
       line->remove_prefix(3);
@@ -208,6 +212,15 @@ Result<bool> CsvRecords::NextUnsplit(std::string_view* record) {
   return NextLine(record);
 }
 
+void CsvRecords::AppendLineBreak() {
+  const std::string_view end = lines_.terminator();
+  if (normalizes_ && end == usual_end_) {
+    joined_ += '\n';
+  } else {
+    joined_ += end;
+  }
+}
+
 Result<bool> CsvRecords::Next(std::string_view* record, CsvSplitter::Outcome* outcome) {
   FLEUVE_ASSIGN(const bool more, NextLine(record));
   if (!more) {
@@ -219,7 +232,7 @@ Result<bool> CsvRecords::Next(std::string_view* record, CsvSplitter::Outcome* ou
   }
   joined_.assign(*record);
   while (*outcome == CsvSplitter::Outcome::kOpenQuote) {
-    joined_ += lines_.terminator();
+    AppendLineBreak();
     std::string_view line;
     bool has_quote = false;
     // Lines without a quote cannot end the field.
@@ -236,7 +249,7 @@ Result<bool> CsvRecords::Next(std::string_view* record, CsvSplitter::Outcome* ou
       if (has_quote) {
         break;
       }
-      joined_ += lines_.terminator();
+      AppendLineBreak();
     }
     *outcome = splitter_.Split(joined_);
   }

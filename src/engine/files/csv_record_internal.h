@@ -20,6 +20,10 @@ struct CsvField {
   bool is_empty_quoted = false;
 };
 
+/// Spark's rules for headers: empty names become `_c0`, equal names get their place behind them.
+std::vector<std::string> CsvColumnNames(const std::vector<std::string>& header, bool case_sensitive,
+                                        const std::string& null_value);
+
 /// Splits records. Threads: one at a time.
 class CsvSplitter {
  public:
@@ -60,11 +64,16 @@ class CsvRecords {
 
  private:
   Result<bool> NextLine(std::string_view* line);
+  /// Adds what ended the last line to a record that goes on inside quotes: \n where it is the file's usual line end.
+  void AppendLineBreak();
 
   const CsvOptions& options_;
   LineReader lines_;
   CsvSplitter splitter_;
   std::string joined_;
+  /// What ended the file's first line.
+  std::string usual_end_;
+  const bool normalizes_;
   std::int64_t rows_to_skip_;
 };
 

@@ -162,9 +162,10 @@ class FieldInference {
   const CsvOptions& options_;
 };
 
-/// Spark's rules for headers: empty names become `_c0`, equal names get their place behind them.
-std::vector<std::string> SafeNames(const std::vector<std::string>& header, bool case_sensitive,
-                                   const std::string& null_value) {
+}  // namespace
+
+std::vector<std::string> CsvColumnNames(const std::vector<std::string>& header, bool case_sensitive,
+                                        const std::string& null_value) {
   std::map<std::string, int> seen;
   for (const std::string& name : header) {
     if (!name.empty()) {
@@ -183,8 +184,6 @@ std::vector<std::string> SafeNames(const std::vector<std::string>& header, bool 
   }
   return names;
 }
-
-}  // namespace
 
 Result<types::Schema> InferCsv(const std::vector<plan::ScanFile>& files, const InferOptions& options) {
   FLEUVE_ASSIGN(CsvOptions csv, MakeCsvOptions(options.options, options.session_zone));
@@ -238,7 +237,7 @@ Result<types::Schema> InferCsv(const std::vector<plan::ScanFile>& files, const I
         for (std::size_t i = 0; i < fields.size(); ++i) {
           header.push_back(csv.header ? std::string(fields[i].text) : "_c" + std::to_string(i));
         }
-        const std::vector<std::string> safe = csv.header ? SafeNames(header, false, csv.null_value) : header;
+        const std::vector<std::string> safe = csv.header ? CsvColumnNames(header, false, csv.null_value) : header;
         if (!named) {
           named = true;
           names = safe;

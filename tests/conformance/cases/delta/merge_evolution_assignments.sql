@@ -1,0 +1,23 @@
+-- Which assignments of a MERGE add columns: those that the source has under that name, never behind the target's name.
+CREATE TABLE t (id INT, v STRING) USING delta;
+INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c');
+CREATE TEMP VIEW s AS SELECT * FROM VALUES (1, 'x', 10), (4, 'y', 40) AS s(id, v, extra);
+MERGE INTO t USING s ON t.id = s.id WHEN MATCHED THEN UPDATE SET extra = s.extra;
+MERGE WITH SCHEMA EVOLUTION INTO t USING s ON t.id = s.id WHEN MATCHED THEN UPDATE SET t.extra = s.extra;
+MERGE WITH SCHEMA EVOLUTION INTO t USING (SELECT 2 AS id, 7 AS n6) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET n7 = s.n6;
+MERGE WITH SCHEMA EVOLUTION INTO t USING (SELECT 2 AS id, 7 AS n2, 'u' AS n3) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET n2 = s.n2 + 1, v = s.n3;
+SELECT * FROM t;
+MERGE WITH SCHEMA EVOLUTION INTO t USING (SELECT 9 AS id, 7 AS n4, 'u' AS n3) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id, n4) VALUES (s.id, s.n4);
+SELECT * FROM t;
+MERGE WITH SCHEMA EVOLUTION INTO t USING (SELECT 1 AS id, named_struct('a', 1, 'b', 2) AS st) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET *;
+MERGE WITH SCHEMA EVOLUTION INTO t USING (SELECT 1 AS id, named_struct('a', 5, 'c', 'new') AS st) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET *;
+SELECT id, st FROM t;
+MERGE WITH SCHEMA EVOLUTION INTO t USING (SELECT 1 AS id, named_struct('d', 5) AS st) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET st = s.st;
+MERGE WITH SCHEMA EVOLUTION INTO t USING (SELECT 1 AS id, 55 AS q) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET t.st.e = s.q;
+SELECT id, st FROM t;
+MERGE INTO t USING s ON t.id = s.id WHEN NOT MATCHED BY SOURCE THEN DELETE WHEN NOT MATCHED THEN INSERT (id) VALUES (id);
+MERGE INTO t USING s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id) VALUES (id) WHEN MATCHED THEN DELETE;
+MERGE INTO t USING s ON t.id WHEN MATCHED THEN DELETE;
+UPDATE t SET n2 = (SELECT max(id) FROM s) WHERE id = 3;
+UPDATE t SET v = rand();
+SELECT id, v, n2 FROM t;

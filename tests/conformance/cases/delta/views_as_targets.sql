@@ -1,0 +1,20 @@
+-- DELETE, UPDATE and MERGE on views: a temporary view over a whole table stands for the table, others are refused.
+CREATE TABLE t (id INT, v STRING) USING delta;
+INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c');
+CREATE VIEW vw AS SELECT * FROM t;
+CREATE TEMP VIEW whole AS SELECT * FROM t;
+CREATE TEMP VIEW part AS SELECT * FROM t WHERE id > 0;
+CREATE TEMP VIEW vals AS SELECT * FROM VALUES (1, 'a') AS x(id, v);
+DELETE FROM vw WHERE id = 1;
+UPDATE vw SET v = 'z' WHERE id = 1;
+MERGE INTO vw USING (SELECT 1 AS id) s ON vw.id = s.id WHEN MATCHED THEN DELETE;
+DELETE FROM part WHERE id = 3;
+UPDATE part SET v = 'q' WHERE id = 3;
+UPDATE vals SET v = 'q';
+MERGE INTO vals USING t ON t.id = vals.id WHEN MATCHED THEN DELETE;
+DELETE FROM whole WHERE id = 1;
+UPDATE whole SET v = 'z' WHERE whole.id = 2;
+MERGE INTO whole w USING (SELECT 3 AS id) s ON w.id = s.id WHEN MATCHED THEN UPDATE SET v = 'm' WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id);
+INSERT INTO whole VALUES (9, 'i');
+SELECT * FROM t;
+DROP VIEW vw;
