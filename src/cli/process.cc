@@ -16,6 +16,7 @@
 #include "connectors/noop/noop.h"
 #include "connectors/rate/rate.h"
 #include "connectors/sink.h"
+#include "connectors/user/user_source.h"
 #include "delta/log.h"
 #include "engine/engine.h"
 #include "engine/parquet_files.h"
@@ -100,6 +101,7 @@ Result<std::unique_ptr<Process>> Process::Start(const Settings& settings) {
   connectors::memory::RegisterMemory(*registry);
   connectors::noop::RegisterNoop(*registry);
   connectors::rate::RegisterRate(*registry);
+  connectors::user::RegisterUserSources(*registry);
   services->connectors = registry;
 
   const auto engine_maker = [scratch = process->scratch_, budget = services->budget](int threads) {

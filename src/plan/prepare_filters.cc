@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "plan/planned_source.h"
 #include "plan/prepare_internal.h"
 #include "plan/row_ids.h"
 
@@ -58,12 +59,33 @@ ExprPtr RowIdMetadata(const Attribute& file_metadata, const Attribute& row_index
   return MakeCall("spark_struct", std::move(parts), type, false);
 }
 
-Result<PlanPtr> PlanTable(const PlanPtr& plan, const Conditions& conditions) {
+/// Those of `conditions` that a source may be told.
+Conditions UsableFor(const std::vector<Attribute>& columns, const Conditions& conditions) {
+  Conditions usable;
+  const Ids ids = IdsOf(columns);
+  for (const ExprPtr& condition : conditions) {
+    if (condition->deterministic && !HoldsSubquery(condition) && OnlyOver(condition, ids)) {
+      usable.push_back(condition);
+    }
+  }
+  return usable;
+}
+
+/// \param conditions  loses those that the table applies itself.
+Result<PlanPtr> PlanTable(const PlanPtr& plan, Conditions& conditions) {
   std::vector<Attribute> columns = plan->output;
   std::optional<Attribute> metadata;
   if (!columns.empty() && columns.size() > plan->table->schema().fields().size()) {
     metadata = columns.back();
     columns.pop_back();
+  }
+  if (const auto* planned = dynamic_cast<const PlannedSource*>(plan->table.get()); planned != nullptr) {
+    const Conditions usable = UsableFor(columns, conditions);
+    FLEUVE_ASSIGN(const PlannedRead read, planned->PlanRead(usable, columns));
+    for (const std::size_t position : read.applied) {
+      std::erase(conditions, usable[position]);
+    }
+    return read.plan;
   }
   FLEUVE_ASSIGN(std::shared_ptr<const RowScan> rows, plan->table->PlanRows());
   auto leaf = std::make_shared<LogicalPlan>();
@@ -77,13 +99,7 @@ Result<PlanPtr> PlanTable(const PlanPtr& plan, const Conditions& conditions) {
     }
     return PlanPtr(std::move(leaf));
   }
-  Conditions usable;
-  const Ids ids = IdsOf(columns);
-  for (const ExprPtr& condition : conditions) {
-    if (condition->deterministic && !HoldsSubquery(condition) && OnlyOver(condition, ids)) {
-      usable.push_back(condition);
-    }
-  }
+  const Conditions usable = UsableFor(columns, conditions);
   const RowIdSource* row_ids = metadata && metadata->type.fields().size() > MetadataColumnType().fields().size()
                                    ? RowIdsOf(*plan->table)
                                    : nullptr;

@@ -95,7 +95,8 @@ Result<Completion> Executor::RunCommand(const sc::Command& command) {
       FLEUVE_TRY(RegisterTableFunction(command.register_table_function()));
       return Completion::kNow;
     case sc::Command::kRegisterDataSource:
-      return UnsupportedCommand("register_data_source");
+      FLEUVE_TRY(RegisterDataSource(command.register_data_source()));
+      return Completion::kNow;
     case sc::Command::kCreateResourceProfileCommand:
       return UnsupportedCommand("create_resource_profile_command");
     case sc::Command::kMlCommand:

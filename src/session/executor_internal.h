@@ -135,6 +135,11 @@ class Executor {
   Result<void> RegisterFunction(const spark::connect::CommonInlineUserDefinedFunction& proto);
   Result<void> RegisterTableFunction(const spark::connect::CommonInlineUserDefinedTableFunction& proto);
 
+  // data_sources.cc
+  Result<void> RegisterDataSource(const spark::connect::CommonInlineUserDefinedDataSource& proto);
+  Result<void> WriteUserSource(const connectors::user::SourceClass& source, const plan::PlanPtr& input,
+                               tables::SaveMode mode, const plan::Options& options);
+
   // write.cc
   Result<void> Write(const spark::connect::WriteOperation& write);
   Result<void> WriteV2(const spark::connect::WriteOperationV2& write);

@@ -8,6 +8,7 @@
 #include "connectors/sink.h"
 #include "operators/state_table.h"
 #include "plan/analyzer.h"
+#include "session/data_sources_internal.h"
 #include "session/resolver_internal.h"
 #include "session/workbench.h"
 #include "spark/connect/relations.pb.h"
@@ -196,6 +197,11 @@ Result<TableTarget> SessionResolver::Target(const std::vector<std::string>& part
       target.display = format + ".`" + parts[1] + "`";
       return target;
     }
+  }
+  if (parts.size() == 2 && must_exist && parts[1].find('/') != std::string::npos && state_.FindDataSource(parts[0])) {
+    return Error(ErrorKind::kUnsupported, "UNSUPPORTED_DATASOURCE_FOR_DIRECT_QUERY",
+                 "Unsupported data source type for direct query on files: " + parts[0])
+        .With("dataSourceType", parts[0]);
   }
   std::vector<std::string> rest = parts;
   if (rest.size() == 3) {
@@ -576,6 +582,16 @@ Result<ResolvedTable> SessionResolver::ResolveDataSource(const std::string& form
     if (const std::string* path = plan::FindOption(options, "path"); path != nullptr) {
       all_paths.push_back(*path);
     }
+  }
+  if (const auto source = FindUserSource(state_, name)) {
+    const Options own = connectors::user::WithPaths(options, all_paths);
+    ResolvedTable resolved;
+    if (is_streaming) {
+      FLEUVE_ASSIGN(resolved.stream, connectors::user::OpenStream(*source, schema, own, Config()));
+    } else {
+      FLEUVE_ASSIGN(resolved.table, connectors::user::OpenTable(*source, schema, own, Config()));
+    }
+    return resolved;
   }
   if (is_streaming) {
     return OpenStream(name, schema, options, all_paths, {});

@@ -181,6 +181,30 @@ std::vector<std::string> SessionState::FunctionNames() {
   return names;
 }
 
+void SessionState::PutDataSource(connectors::user::SourceClass source) {
+  std::lock_guard lock(mutex_);
+  data_sources_[AsciiLower(source.name)] = std::move(source);
+}
+
+void SessionState::PutInstalledDataSources(std::vector<connectors::user::SourceClass> sources) {
+  std::lock_guard lock(mutex_);
+  for (auto& source : sources) {
+    data_sources_.try_emplace(AsciiLower(source.name), std::move(source));
+  }
+  looked_for_data_sources_ = true;
+}
+
+std::optional<connectors::user::SourceClass> SessionState::FindDataSource(const std::string& name) {
+  std::lock_guard lock(mutex_);
+  const auto found = data_sources_.find(AsciiLower(name));
+  return found == data_sources_.end() ? std::nullopt : std::optional(found->second);
+}
+
+bool SessionState::LookedForDataSources() {
+  std::lock_guard lock(mutex_);
+  return looked_for_data_sources_;
+}
+
 void SessionState::PutVariable(const std::string& name, plan::SessionVariable variable) {
   std::lock_guard lock(mutex_);
   variables_[AsciiLower(name)] = std::move(variable);
@@ -282,6 +306,8 @@ void SessionState::CopyTo(SessionState& other) {
   other.current_database_ = current_database_;
   other.views_ = views_;
   other.functions_ = functions_;
+  other.data_sources_ = data_sources_;
+  other.looked_for_data_sources_ = looked_for_data_sources_;
   other.variables_ = variables_;
   other.variable_defaults_ = variable_defaults_;
   other.relations_ = relations_;
@@ -297,6 +323,7 @@ void SessionState::Close() {
     views.swap(views_);
     relations.swap(relations_);
     functions_.clear();
+    data_sources_.clear();
     variables_.clear();
     persisted_.clear();
     cached_tables_.clear();

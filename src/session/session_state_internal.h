@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "connectors/user/user_source.h"
 #include "engine/engine.h"
 #include "plan/resolver.h"
 #include "session/session.h"
@@ -70,6 +71,11 @@ class SessionState {
   std::optional<plan::SqlFunction> FindFunction(const std::string& name);
   bool DropFunction(const std::string& name);
   std::vector<std::string> FunctionNames();
+  // Data sources in Python by name without case: registered ones, then those of installed modules.
+  void PutDataSource(connectors::user::SourceClass source);
+  void PutInstalledDataSources(std::vector<connectors::user::SourceClass> sources);
+  std::optional<connectors::user::SourceClass> FindDataSource(const std::string& name);
+  bool LookedForDataSources();
   void PutVariable(const std::string& name, plan::SessionVariable variable);
   std::optional<plan::SessionVariable> FindVariable(const std::string& name);
   bool DropVariable(const std::string& name);
@@ -104,6 +110,8 @@ class SessionState {
   std::map<std::string, TemporaryViewPtr> views_;
   std::map<std::string, plan::PlanPtr> relations_;
   std::map<std::string, plan::SqlFunction> functions_;
+  std::map<std::string, connectors::user::SourceClass> data_sources_;
+  bool looked_for_data_sources_ = false;
   std::map<std::string, plan::SessionVariable> variables_;
   std::map<std::string, types::Value> variable_defaults_;
   std::map<std::string, StorageLevel> persisted_;

@@ -5,6 +5,7 @@
 #include "base/bytes.h"
 #include "connectors/files/file_table.h"
 #include "connectors/sink.h"
+#include "session/data_sources_internal.h"
 #include "session/executor_internal.h"
 #include "session/foreach_internal.h"
 #include "session/plan_text_internal.h"
@@ -183,6 +184,8 @@ Result<stream::QueryPtr> Executor::LaunchStream(SessionResolver& resolver, Strea
   }
   if (request.sink_provider) {
     sink.format = start.sink_name;
+  } else if (auto source = FindUserSource(state_, sink.format)) {
+    request.sink_provider = connectors::user::MakeSinkProvider(*std::move(source));
   } else if (state_.services().connectors->sink(sink.format) == nullptr) {
     return UnknownProvider(sink.format, "streaming writes");
   }

@@ -4,6 +4,7 @@
 #include "connectors/kafka/kafka.h"
 #include "engine/engine.h"
 #include "plan/analyzer.h"
+#include "session/data_sources_internal.h"
 #include "session/executor_internal.h"
 #include "session/expr_sql_internal.h"
 #include "session/table_plans_internal.h"
@@ -182,6 +183,17 @@ Result<void> Executor::Write(const sc::WriteOperation& write) {
                  "or call save() without the parameter. To ignore this check, set "
                  "'spark.sql.legacy.pathOptionBehavior.enabled' to 'true'.")
         .Family(ErrorFamily::kAnalysis);
+  }
+  if (const auto source = FindUserSource(state_, format)) {
+    if (!partition_by.empty() || !cluster_by.empty()) {
+      return Error(ErrorKind::kInvalidArgument, "",
+                   "requirement failed: The provided partitioning or clustering columns do not match the existing "
+                   "table's.")
+          .Family(ErrorFamily::kIllegalArgument);
+    }
+    return WriteUserSource(
+        *source, input, mode,
+        connectors::user::WithPaths(options, path.empty() ? std::vector<std::string>() : std::vector{path}));
   }
   if (format == "noop") {
     FLEUVE_ASSIGN(const auto engine, state_.Engine());

@@ -105,7 +105,9 @@ PlanPtr PlanLeaf(const plan::LogicalPlan& leaf, const PlanPtr& made, std::size_t
     const plan::Attribute* given = FindByName(named->output, attribute.name);
     exprs.push_back(given != nullptr ? plan::MakeAttribute(*given) : plan::MakeNull(attribute.type));
   }
-  return plan::MakeProject(named, std::move(exprs), leaf.output);
+  PlanPtr made_leaf = plan::MakeProject(named, std::move(exprs), leaf.output);
+  // What a function of the user reads is counted above it: no scan tells.
+  return named->kind == plan::PlanKind::kExternal ? CountRows(std::move(made_leaf), index) : made_leaf;
 }
 
 PlanPtr RowsLeaf(const plan::LogicalPlan& leaf, const std::shared_ptr<const plan::RowScan>& rows, std::size_t index) {

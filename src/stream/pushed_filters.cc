@@ -104,6 +104,22 @@ const LogicalPlan* LeafBelow(const LogicalPlan& node, std::map<std::int64_t, Exp
 
 }  // namespace
 
+PlanPtr CountRows(PlanPtr below, std::size_t index) {
+  auto count = std::make_shared<plan::Expr>();
+  count->kind = ExprKind::kAggregate;
+  count->function = "duck_count_star";
+  count->type = types::DataType::Long();
+  count->nullable = false;
+  count->display = "count(1)";
+  auto counted = std::make_shared<LogicalPlan>();
+  counted->kind = PlanKind::kMetrics;
+  counted->name = kPassedRowsPrefix + std::to_string(index);
+  counted->output = below->output;
+  counted->children = {std::move(below)};
+  counted->exprs = {count};
+  return counted;
+}
+
 PlanPtr CountPassedRows(const PlanPtr& filter, int (*leaf_index)(const LogicalPlan& node)) {
   std::map<std::int64_t, ExprPtr> columns;
   for (const auto& attribute : filter->children[0]->output) {
@@ -137,23 +153,13 @@ PlanPtr CountPassedRows(const PlanPtr& filter, int (*leaf_index)(const LogicalPl
   if (!pushed) {
     return nullptr;
   }
-  auto count = std::make_shared<plan::Expr>();
-  count->kind = ExprKind::kAggregate;
-  count->function = "duck_count_star";
-  count->type = types::DataType::Long();
-  count->nullable = false;
-  count->display = "count(1)";
-  auto counted = std::make_shared<LogicalPlan>();
-  counted->kind = PlanKind::kMetrics;
-  counted->name = kPassedRowsPrefix + std::to_string(index);
   // A filter below was counted before this one was seen.
+  const std::string name = kPassedRowsPrefix + std::to_string(index);
   const PlanPtr below = plan::RewritePlan(filter->children[0], [&](const PlanPtr& node) -> PlanPtr {
-    return node->kind == PlanKind::kMetrics && node->name == counted->name ? node->children[0] : nullptr;
+    return node->kind == PlanKind::kMetrics && node->name == name ? node->children[0] : nullptr;
   });
-  counted->children = {plan::MakeFilter(below, pushed)};
-  counted->output = filter->output;
-  counted->exprs = {count};
-  return rest ? plan::MakeFilter(counted, rest) : PlanPtr(std::move(counted));
+  PlanPtr counted = CountRows(plan::MakeFilter(below, pushed), static_cast<std::size_t>(index));
+  return rest ? plan::MakeFilter(std::move(counted), rest) : counted;
 }
 
 }  // namespace fleuve::stream

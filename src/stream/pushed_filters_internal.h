@@ -12,6 +12,8 @@ namespace fleuve::stream {
 
 /// Begins the name of a node that counts the rows of stream leaf `index` after such filters; the number follows.
 inline constexpr const char* kPassedRowsPrefix = "fleuve.passedRows.";
+/// Such a node over `below`.
+plan::PlanPtr CountRows(plan::PlanPtr below, std::size_t index);
 
 /// `filter` (a kFilter of a batch's plan) with a counting node above the part of its condition that Spark hands to the
 /// reader of the leaf below; null where there is no such part, or another leaf below.

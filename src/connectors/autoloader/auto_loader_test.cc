@@ -182,6 +182,7 @@ TEST_F(AutoLoaderTest, OptionsAreCheckedByName) {
   EXPECT_EQ(condition({{"cloudFiles.queueUrl", "x"}}), "CF_NOTIFICATIONS_UNSUPPORTED");
   EXPECT_EQ(condition({{"cloudFiles.queueUrl", "x"}, {"cloudFiles.validateOptions", "false"}}), "ok");
   EXPECT_EQ(condition({{"CloudFiles.UseNotifications", "true"}}), "CF_NOTIFICATIONS_UNSUPPORTED");
+  EXPECT_EQ(condition({{"databricks.serviceCredential", "x"}}), "CF_NOTIFICATIONS_UNSUPPORTED");
   EXPECT_EQ(condition({{"cloudFiles.schemaEvolutionMode", "addNewColumns"}}), "CF_ADD_NEW_NOT_SUPPORTED");
   EXPECT_EQ(condition({{"cloudFiles.maxBytesPerTrigger", "ten"}}), "CF_INVALID_OPTION_VALUE");
   EXPECT_EQ(condition({}, ""), "CF_MISSING_SCHEMA_LOCATION");

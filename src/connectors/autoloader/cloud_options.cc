@@ -66,6 +66,9 @@ constexpr std::array kNotificationOnly = {"fetchParallelism",
                                           "privateKey",
                                           "privateKeyId"};
 
+/// The one such option that has no prefix.
+constexpr const char* kServiceCredential = "databricks.serviceCredential";
+
 /// Reader options that users write with the prefix by mistake.
 constexpr std::array kUnprefixed = {"pathGlobFilter",
                                     "readerCaseSensitive",
@@ -123,6 +126,19 @@ bool IsListed(const std::string& name, const auto& list) {
   return std::any_of(list.begin(), list.end(), [&](const char* known) { return EqualsIgnoreAsciiCase(name, known); });
 }
 
+/// Refuses an option that only means something with file notifications; without validation it is only told.
+Result<void> CheckNotificationOption(const std::string& option, bool validate) {
+  if (!validate) {
+    LogWarn("option " + option + " is ignored: files are discovered by listing");
+    return {};
+  }
+  return Error(ErrorKind::kUnsupported, "CF_NOTIFICATIONS_UNSUPPORTED",
+               "Option '" + option +
+                   "' only has a meaning with file notifications, which are off: this engine discovers files by "
+                   "listing folders. Remove the option.")
+      .With("option", option);
+}
+
 Result<void> CheckKeys(const CloudMap& map, bool validate) {
   std::vector<std::string> unknown;
   std::string hint;
@@ -132,15 +148,8 @@ Result<void> CheckKeys(const CloudMap& map, bool validate) {
     }
     const bool notification = IsListed(name, kNotificationOnly) || name.starts_with("resourcetag.");
     if (notification) {
-      if (!validate) {
-        LogWarn("option cloudFiles." + name + " is ignored: files are discovered by listing");
-        continue;
-      }
-      return Error(ErrorKind::kUnsupported, "CF_NOTIFICATIONS_UNSUPPORTED",
-                   "Option 'cloudFiles." + name +
-                       "' only has a meaning with file notifications, which are off: this engine discovers files by "
-                       "listing folders. Remove the option.")
-          .With("option", "cloudFiles." + name);
+      FLEUVE_TRY(CheckNotificationOption("cloudFiles." + name, validate));
+      continue;
     }
     unknown.push_back("cloudfiles." + name);
     for (const char* plain : kUnprefixed) {
@@ -308,10 +317,13 @@ Result<CloudOptions> ParseCloudOptions(const plan::Options& options, bool has_sc
                                        const plan::AnalysisConfig& config) {
   CloudOptions out;
   CloudMap map;
+  bool has_credential = false;
   for (const auto& [key, value] : options) {
     const std::string name = NameWithoutPrefix(key);
     if (!name.empty()) {
       map[AsciiLower(name)] = value;
+    } else if (EqualsIgnoreAsciiCase(key, kServiceCredential)) {
+      has_credential = true;
     } else if (!EqualsIgnoreAsciiCase(key, "path") && !EqualsIgnoreAsciiCase(key, "maxFilesPerTrigger") &&
                !EqualsIgnoreAsciiCase(key, "maxBytesPerTrigger")) {
       out.reader[key] = value;
@@ -329,6 +341,9 @@ Result<CloudOptions> ParseCloudOptions(const plan::Options& options, bool has_sc
     }
   }
   FLEUVE_TRY(CheckKeys(map, validate));
+  if (has_credential) {
+    FLEUVE_TRY(CheckNotificationOption(kServiceCredential, validate));
+  }
   const std::string* format = Find(map, "format");
   if (format == nullptr || format->empty()) {
     return Error(ErrorKind::kInvalidArgument, "CF_MISSING_FORMAT",

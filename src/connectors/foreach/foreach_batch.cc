@@ -2,6 +2,7 @@
 #include "base/ids.h"
 #include "connectors/foreach/batch_frame_internal.h"
 #include "connectors/foreach/foreach.h"
+#include "connectors/token_link.h"
 
 namespace fleuve::connectors::foreach {
 
@@ -20,7 +21,7 @@ class FunctionRunner {
   ~FunctionRunner() { End(); }
 
   Result<void> Start(const CancellationTokenPtr& token) {
-    const Link link(token, token_);
+    const TokenLink link(token, token_);
     auto started = Begin();
     if (!started.ok() && started.error().kind() != ErrorKind::kCancelled &&
         started.error().condition() != "FLEUVE_NO_PYTHON") {
@@ -34,7 +35,7 @@ class FunctionRunner {
 
   /// Runs the function on one batch and waits for its end.
   Result<void> RunBatch(const std::string& frame, BatchId batch, const CancellationTokenPtr& token) {
-    const Link link(token, token_);
+    const TokenLink link(token, token_);
     FLEUVE_TRY(token_->Check());
     worker_->RestartClock(function_.limits.task_ms);
     FLEUVE_TRY(worker_->Reply(Json(Json::Object{{"frame", Json(frame)}, {"batch", Json(batch.value)}})));
@@ -63,27 +64,6 @@ class FunctionRunner {
   const BatchFunctionHost& host() const { return host_; }
 
  private:
-  /// While it lives, cancelling one token cancels the other.
-  class Link {
-   public:
-    Link(CancellationTokenPtr from, const CancellationTokenPtr& to) : from_(std::move(from)) {
-      if (from_) {
-        key_ = from_->AddCallback([to] { to->Cancel(); });
-      }
-    }
-    ~Link() {
-      if (from_) {
-        from_->RemoveCallback(key_);
-      }
-    }
-    Link(const Link&) = delete;
-    Link& operator=(const Link&) = delete;
-
-   private:
-    CancellationTokenPtr from_;
-    std::int64_t key_ = 0;
-  };
-
   Result<void> Begin() {
     FLEUVE_ASSIGN(worker_, function_.workers->Borrow(function_.setup));
     python::Task task;

@@ -24,6 +24,8 @@ set(ENGINE_FUNCTIONS_SOURCES
   functions/misc.cc
   functions/nested.cc
   functions/order_key.cc
+  functions/protobuf_read.cc
+  functions/protobuf_write.cc
   functions/regexp.cc
   functions/registry.cc
   functions/strings.cc
@@ -38,4 +40,4 @@ set(ENGINE_FUNCTIONS_SOURCES
   functions/variant_value.cc
   functions/variants.cc)
 find_package(OpenSSL REQUIRED)
-set(ENGINE_FUNCTIONS_LIBRARIES ICU::i18n ICU::uc ICU::data OpenSSL::Crypto ZLIB::ZLIB)
+set(ENGINE_FUNCTIONS_LIBRARIES ICU::i18n ICU::uc ICU::data OpenSSL::Crypto ZLIB::ZLIB protobuf::libprotobuf)

@@ -7,6 +7,7 @@
 #include "engine/files/row_target_internal.h"
 #include "engine/files/text_value_internal.h"
 #include "engine/functions/elements_internal.h"
+#include "engine/functions/protobuf_internal.h"
 #include "engine/functions/tables_internal.h"
 #include "engine/functions/value_text_internal.h"
 
@@ -605,10 +606,9 @@ Result<Kernel> MakeToCsv(const ScalarSite& site) {
 
 const ScalarTable& TextFormatKernels() {
   static const ScalarTable table = {
-      {"spark_from_json", Nulls::kOwn, MakeFromJson},
-      {"spark_to_json", Nulls::kOwn, MakeToJson},
-      {"spark_from_csv", Nulls::kOwn, MakeFromCsv},
-      {"spark_to_csv", Nulls::kOwn, MakeToCsv},
+      {"spark_from_json", Nulls::kOwn, MakeFromJson},     {"spark_from_protobuf", Nulls::kOwn, MakeFromProtobuf},
+      {"spark_to_protobuf", Nulls::kOwn, MakeToProtobuf}, {"spark_to_json", Nulls::kOwn, MakeToJson},
+      {"spark_from_csv", Nulls::kOwn, MakeFromCsv},       {"spark_to_csv", Nulls::kOwn, MakeToCsv},
   };
   return table;
 }

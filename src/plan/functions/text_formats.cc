@@ -3,6 +3,7 @@
 
 #include "base/bytes.h"
 #include "base/json.h"
+#include "plan/functions/options_internal.h"
 #include "plan/functions/registry_internal.h"
 #include "plan/scan.h"
 #include "sql/parser.h"
@@ -14,16 +15,6 @@ using types::StructField;
 using types::TypeKind;
 using types::Value;
 
-namespace {
-
-ExprPtr Shown(const Call& call, const ExprPtr& expr, std::string display) {
-  auto copy = std::make_shared<Expr>(*expr);
-  copy->display = std::move(display);
-  copy->context = call.source.context;
-  return copy;
-}
-
-/// The value of a literal, also under casts to string.
 const Value* ConstantOf(const ExprPtr& expr) {
   const Expr* node = expr.get();
   while (node->kind == ExprKind::kCast && node->type.IsString() && node->children[0]->type.IsString()) {
@@ -32,7 +23,6 @@ const Value* ConstantOf(const ExprPtr& expr) {
   return node->kind == ExprKind::kLiteral ? &node->value : nullptr;
 }
 
-/// The options that a map of constant strings holds.
 Result<Options> OptionsOf(Call& call, std::size_t i) {
   Options options;
   if (i >= call.size()) {
@@ -81,7 +71,6 @@ Result<Options> OptionsOf(Call& call, std::size_t i) {
   return options;
 }
 
-/// Options as one constant of the call: key, value, key, value, ...
 void HideOptions(Call& call, const Options& options) {
   Value::List list;
   for (const auto& [key, value] : options) {
@@ -90,6 +79,15 @@ void HideOptions(Call& call, const Options& options) {
   }
   call.Hidden(Value(std::move(list)), DataType::Array(DataType::String(), false));
   call.Hidden(Value(call.config.session_zone), DataType::String());
+}
+
+namespace {
+
+ExprPtr Shown(const Call& call, const ExprPtr& expr, std::string display) {
+  auto copy = std::make_shared<Expr>(*expr);
+  copy->display = std::move(display);
+  copy->context = call.source.context;
+  return copy;
 }
 
 /// A schema as text: DDL or the JSON that clients send.
@@ -524,6 +522,8 @@ Result<ExprPtr> BuildToCsv(Call& call) {
 const Table& TextFormatFunctions() {
   static const Table table = {
       Scalar("from_json", 2, 3, BuildFromJson),
+      Scalar("from_protobuf", 2, 4, BuildFromProtobuf),
+      Scalar("to_protobuf", 2, 4, BuildToProtobuf),
       Scalar("to_json", 1, 2, BuildToJson),
       Scalar("schema_of_json", 1, 2, BuildSchemaOfJson),
       Simple("get_json_object", "spark_get_json_object", "ss>s", kNullable),
