@@ -53,6 +53,11 @@ class MersenneTwister {
     }
   }
 
+  std::uint64_t NextLong() {
+    const std::uint64_t high = Next32();
+    return (high << 32) | Next32();
+  }
+
  private:
   static constexpr std::uint32_t kSize = 624;
   static constexpr std::uint32_t kShift = 397;

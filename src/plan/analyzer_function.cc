@@ -45,6 +45,29 @@ std::optional<std::string> FieldName(const sc::Expression& argument) {
   return std::nullopt;
 }
 
+/// What may stand in FILTER (WHERE ...). `filter` may be null.
+Result<void> CheckAggregateFilter(const ExprPtr& filter) {
+  if (filter == nullptr) {
+    return {};
+  }
+  const auto wrong = [&filter](const char* reason, const std::string& expected) -> Result<void> {
+    return Error(ErrorKind::kInvalidArgument, std::string("INVALID_AGGREGATE_FILTER.") + reason,
+                 "The FILTER expression \"" + filter->display + "\" in an aggregate function is invalid. Expected a " +
+                     expected + ".")
+        .With("filterExpr", "\"" + filter->display + "\"");
+  };
+  if (!filter->deterministic) {
+    return wrong("NON_DETERMINISTIC", "deterministic FILTER expression");
+  }
+  if (HasAggregate(filter)) {
+    return wrong("CONTAINS_AGGREGATE", "FILTER expression without an aggregation");
+  }
+  if (HasWindow(filter)) {
+    return wrong("CONTAINS_WINDOW_FUNCTION", "FILTER expression without a window function");
+  }
+  return {};
+}
+
 Error UnresolvedRoutine(const std::vector<std::string>& parts) {
   const std::string name = QuoteParts(parts);
   return Error(ErrorKind::kInvalidArgument, "UNRESOLVED_ROUTINE",
@@ -130,8 +153,15 @@ Result<ExprPtr> Analyzer::Function(const std::string& name, const Arguments& arg
                      "It is not allowed to use an aggregate function in the argument of another aggregate function. "
                      "Please use the inner aggregate function in a sub-query.");
       }
+      if (argument != nullptr && !in_window && HasWindow(argument)) {
+        return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1031",
+                     "It is not allowed to use a window function inside an aggregate function. Please use the inner "
+                     "window function in a sub-query.")
+            .Family(ErrorFamily::kAnalysis);
+      }
       FLEUVE_TRY(CheckAggregated(argument, in_window, function));
     }
+    FLEUVE_TRY(CheckAggregateFilter(call.filter));
   } else if (options.distinct) {
     return Error(ErrorKind::kInvalidArgument, "INVALID_SQL_SYNTAX.FUNCTION_WITH_UNSUPPORTED_SYNTAX",
                  "Invalid SQL syntax: The function " + function + " does not support DISTINCT.");
@@ -158,6 +188,11 @@ Result<FunctionCall> Analyzer::MakeFunctionCall(const std::string& name, const A
     if (argument.has_named_argument_expression()) {
       argument_name = argument.named_argument_expression().key();
       source = &argument.named_argument_expression().value();
+    }
+    if (source->has_expression_string() && source->expression_string().expression() == "*" &&
+        LowerName(name) == "count" && arguments.size() == 1 && !options.distinct) {
+      call.is_star = true;  // count(expr("*"))
+      continue;
     }
     if (IsStar(*source)) {
       if (LowerName(name) == "count" && arguments.size() == 1 && !source->unresolved_star().has_unparsed_target() &&
@@ -205,6 +240,12 @@ Result<FunctionCall> Analyzer::MakeFunctionCall(const std::string& name, const A
   }
   if (options.filter != nullptr) {
     FLEUVE_ASSIGN(ExprPtr filter, Expression(*options.filter, scope));
+    if (!filter->type.Is(types::TypeKind::kBoolean)) {
+      return Error(ErrorKind::kInvalidArgument, "INVALID_AGGREGATE_FILTER.NOT_BOOLEAN",
+                   "The FILTER expression \"" + filter->display +
+                       "\" in an aggregate function is invalid. Expected a FILTER expression of the BOOLEAN type.")
+          .With("filterExpr", "\"" + filter->display + "\"");
+    }
     FLEUVE_ASSIGN(call.filter, AsBoolean(filter, "Filter"));
   }
   if (options.within_group != nullptr) {

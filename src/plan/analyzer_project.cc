@@ -66,6 +66,9 @@ std::string ItemName(const sc::Expression& expression, const ExprPtr& expr) {
       return expr->attribute.name;
     }
     const auto parts = SplitIdentifier(expression.unresolved_attribute().unparsed_identifier());
+    if (parts.ok() && parts->size() == 1 && expr->display == LowerName(parts->back()) + "()") {
+      return expr->display;  // current_date and its kin
+    }
     if (parts.ok() && (expr->kind != ExprKind::kCall || parts->size() > 1 || IsReference(expr->display))) {
       return parts->back();
     }
@@ -759,6 +762,13 @@ Result<PlanPtr> Analyzer::LateralView(const fleuve::pb::LateralView& view) {
   const CallView call = CallOf(view.generator());
   if (call.name == nullptr) {
     return Error::Unsupported("LATERAL VIEW over something that is no function");
+  }
+  if (!FindFunctionKind(*call.name)) {
+    const std::string name = QuoteParts({config_.current_database, *call.name});
+    return Error(ErrorKind::kNotFound, "ROUTINE_NOT_FOUND",
+                 "The routine " + name +
+                     " cannot be found. Verify the spelling and correctness of the schema and catalog.")
+        .With("routineName", name);
   }
   if (FindFunctionKind(*call.name) != FunctionKind::kGenerator) {
     return Error(ErrorKind::kInvalidArgument, "UNSUPPORTED_GENERATOR.NOT_GENERATOR",

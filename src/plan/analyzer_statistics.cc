@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <set>
 
 #include "columnar/ipc.h"
@@ -130,16 +131,20 @@ Result<PlanPtr> Analyzer::Covariance(const PlanPtr& input, const std::string& a,
   for (const std::size_t i : positions) {
     const Attribute& attribute = input->output[i];
     if (!attribute.type.IsNumeric()) {
-      return Error(ErrorKind::kInvalidArgument, "INVALID_PARAMETER_VALUE",
+      return Error(ErrorKind::kInvalidArgument, "",
                    std::string("requirement failed: Currently ") + (correlation ? "correlation" : "covariance") +
                        " calculation for columns with dataType " + attribute.type.SimpleString() + " not supported.")
           .Family(ErrorFamily::kIllegalArgument);
     }
     FLEUVE_ASSIGN(ExprPtr column, MakeCast(AttributeExpr(attribute), DataType::Double(), config_));
+    // Unlike the SQL functions: NULL counts as 0, and fewer than two rows give a number too.
+    FLEUVE_ASSIGN(column, Call("coalesce", {column, MakeLiteral(types::Value(0.0), DataType::Double())}));
     columns.push_back(std::move(column));
   }
   SelectItem item;
   FLEUVE_ASSIGN(item.expr, Call(correlation ? "corr" : "covar_samp", std::move(columns)));
+  const double nothing = correlation ? std::numeric_limits<double>::quiet_NaN() : 0.0;
+  FLEUVE_ASSIGN(item.expr, Call("coalesce", {item.expr, MakeLiteral(types::Value(nothing), DataType::Double())}));
   item.name = correlation ? "corr" : "cov";
   item.is_alias = true;
   std::vector<SelectItem> items;

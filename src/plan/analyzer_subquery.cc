@@ -4,6 +4,25 @@ namespace fleuve::plan {
 
 using types::DataType;
 
+namespace {
+
+/// The columns of the query around it that a subquery uses, in the order of use: `x, y, x`.
+std::string OuterNames(const PlanPtr& plan) {
+  std::string names;
+  VisitPlan(plan, [&names](const LogicalPlan& node) {
+    for (const ExprPtr& expr : ExpressionsOf(node)) {
+      VisitExpr(expr, [&names](const Expr& part) {
+        if (part.kind == ExprKind::kAttribute && part.is_outer) {
+          names += (names.empty() ? "" : ", ") + part.attribute.name;
+        }
+      });
+    }
+  });
+  return names;
+}
+
+}  // namespace
+
 Result<ExprPtr> Analyzer::Subquery(SubqueryKind kind, const sc::Relation& relation, std::vector<ExprPtr> values,
                                    const Scope& scope) {
   outer_scopes_.push_back(&scope);
@@ -34,12 +53,12 @@ Result<ExprPtr> Analyzer::SubqueryOf(SubqueryKind kind, PlanPtr plan, std::vecto
             .With("number", std::to_string(plan->output.size()));
       }
       made->type = plan->output.front().type;
-      made->display = "scalarsubquery()";
+      made->display = "scalarsubquery(" + OuterNames(plan) + ")";
       break;
     case SubqueryKind::kExists:
       made->type = DataType::Boolean();
       made->nullable = false;
-      made->display = "exists()";
+      made->display = "exists(" + OuterNames(plan) + ")";
       break;
     case SubqueryKind::kIn: {
       if (values.size() == 1 && plan->output.size() > 1 && values.front()->type.Is(types::TypeKind::kStruct) &&
@@ -74,7 +93,8 @@ Result<ExprPtr> Analyzer::SubqueryOf(SubqueryKind kind, PlanPtr plan, std::vecto
       FLEUVE_ASSIGN(plan, CastColumns(plan, wanted));
       made->type = DataType::Boolean();
       made->nullable = nullable;
-      made->display = "(" + (values.size() == 1 ? shown : "named_struct(" + shown + ")") + " IN (listquery()))";
+      made->display = "(" + (values.size() == 1 ? shown : "named_struct(" + shown + ")") + " IN (listquery(" +
+                      OuterNames(plan) + ")))";
       for (const ExprPtr& value : values) {
         made->can_fail = made->can_fail || value->can_fail;
         made->deterministic = made->deterministic && value->deterministic;

@@ -245,6 +245,12 @@ Result<ExprPtr> Analyzer::Window(const sc::Expression_Window& window, const Scop
       const bool same = !is_shift && spec.frame.unit == WindowFrame::Unit::kRows &&
                         spec.frame.lower.kind == BoundKind::kUnboundedPreceding &&
                         spec.frame.upper.kind == BoundKind::kCurrentRow;
+      if (is_shift) {
+        return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1035",
+                     "Cannot specify window frame for " + function->function + " function.")
+            .With("prettyName", function->function)
+            .Family(ErrorFamily::kAnalysis);
+      }
       if (!same) {
         return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1036",
                      "Window Frame specified does not match the required frame of " + function->display + ".")

@@ -549,6 +549,9 @@ Result<ExprPtr> MakeCast(const ExprPtr& expr, const DataType& type, CastMode mod
   if (from.EqualsIgnoringNullability(type)) {
     return expr;
   }
+  if (type.Is(TypeKind::kTime)) {
+    return Error(ErrorKind::kUnsupported, "UNSUPPORTED_TIME_TYPE", "The data type TIME is not supported.");
+  }
   if (!CanCastInMode(from, type, mode != CastMode::kLegacy)) {
     auto mismatch = [&](const char* subclass, std::string more) {
       return Error(ErrorKind::kInvalidArgument, std::string("DATATYPE_MISMATCH.") + subclass,
@@ -588,7 +591,9 @@ Result<ExprPtr> MakeCast(const ExprPtr& expr, const DataType& type, CastMode mod
                 (CanUpCast(from, type) && !(from.Is(TypeKind::kDecimal) && type.IsIntegral()));
     node.nullable = expr->nullable || !kept;
   } else {
-    node.nullable = expr->nullable || from.Is(TypeKind::kVoid) || ForceNullable(from, type);
+    // In ANSI mode a decimal that does not fit another one is an error.
+    const bool fails_instead = mode == CastMode::kAnsi && type.Is(TypeKind::kDecimal) && from.Is(TypeKind::kDecimal);
+    node.nullable = expr->nullable || from.Is(TypeKind::kVoid) || (!fails_instead && ForceNullable(from, type));
   }
   return std::make_shared<const Expr>(std::move(node));
 }

@@ -1,6 +1,7 @@
 #include "plan/function_builder.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 
 #include "base/bytes.h"
@@ -68,6 +69,11 @@ Result<ExprPtr> BuildFunction(const FunctionCall& call) {
   std::string key = AsciiLower(call.name);
   if (auto found = Registry().find(key); found != Registry().end()) {
     return functions::Run(*found->second, call);
+  }
+  static const std::set<std::string> kOfTime = {"current_time", "make_time", "time_diff",
+                                                "time_trunc",   "to_time",   "try_to_time"};
+  if (kOfTime.contains(key)) {
+    return Error(ErrorKind::kUnsupported, "UNSUPPORTED_TIME_TYPE", "The data type TIME is not supported.");
   }
   if (KnownNames().contains(key)) {
     return Error::Unsupported("the function " + key);

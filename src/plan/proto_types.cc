@@ -13,6 +13,10 @@
 namespace fleuve::plan {
 namespace {
 
+Error UnsupportedTime() {
+  return Error(ErrorKind::kUnsupported, "UNSUPPORTED_TIME_TYPE", "The data type TIME is not supported.");
+}
+
 namespace sc = spark::connect;
 using types::DataType;
 using types::TypeKind;
@@ -216,7 +220,7 @@ Result<TypedValue> ReadLiteral(const Literal& proto, const DataType* expected) {
     case Literal::kSpecializedArray:
       return ReadSpecialized(proto.specialized_array());
     case Literal::kTime:
-      return Error::Unsupported("the TIME type");
+      return UnsupportedTime();
     case Literal::LITERAL_TYPE_NOT_SET:
       break;
   }
@@ -315,7 +319,7 @@ Result<DataType> TypeFromProto(const sc::DataType& proto) {
     case sc::DataType::kUdt:
       return Error::Unsupported("user-defined types");
     case sc::DataType::kTime:
-      return Error::Unsupported("the TIME type");
+      return UnsupportedTime();
     default:
       return Error::Unsupported("a data type of kind " + std::to_string(static_cast<int>(proto.kind_case())));
   }

@@ -166,6 +166,19 @@ Result<RowsResult> Executor::CreateViewStatement(const pb::CreateView& create, c
       return TableExists(target.display);
     }
   }
+  if (const auto& used = resolver.used_views(); !used.empty()) {
+    const std::string name = QuoteParts({"spark_catalog", target.database, target.name});
+    const std::string other = QuoteParts(Split(*used.begin(), '.'));
+    return Error(ErrorKind::kInvalidArgument, "INVALID_TEMP_OBJ_REFERENCE",
+                 "Cannot create the persistent object " + name +
+                     " of the type VIEW because it references to the temporary object " + other +
+                     " of the type VIEW. Please make the temporary object " + other +
+                     " persistent, or make the persistent object " + name + " temporary.")
+        .With("objName", name)
+        .With("obj", "VIEW")
+        .With("tempObjName", other)
+        .With("tempObj", "VIEW");
+  }
   bool temporary = false;
   plan::VisitPlan(plan, [&](const plan::LogicalPlan& node) { temporary = temporary || node.is_streaming; });
   if (temporary) {

@@ -2,6 +2,7 @@
 
 #include "columnar/ipc.h"
 #include "plan/analyzer.h"
+#include "plan/call_function.h"
 #include "plan/coercion.h"
 #include "plan/proto_types.h"
 #include "session/executor_internal.h"
@@ -234,7 +235,11 @@ Result<plan::PlanPtr> PrintableColumns(const plan::PlanPtr& input, const plan::A
     plan::ExprPtr expr = plan::MakeAttribute(attribute);
     plan::Attribute out = attribute;
     if (HoldsVariant(attribute.type)) {
-      FLEUVE_ASSIGN(expr, plan::MakeCast(expr, DataType::String(), config));
+      if (attribute.type.Is(TypeKind::kVariant)) {
+        FLEUVE_ASSIGN(expr, plan::CallFunction("to_json", {expr}, config));
+      } else {
+        FLEUVE_ASSIGN(expr, plan::MakeCast(expr, DataType::String(), config));
+      }
       out.id = plan::NewAttributeId();
       out.type = DataType::String();
       changed = true;

@@ -10,6 +10,7 @@
 #include "plan/analyzer.h"
 #include "session/data_sources_internal.h"
 #include "session/resolver_internal.h"
+#include "session/substitution_internal.h"
 #include "session/workbench.h"
 #include "spark/connect/relations.pb.h"
 #include "tables/change_feed.h"
@@ -699,6 +700,10 @@ Result<sql::Statement> SessionResolver::ParseStatement(const spark::connect::SQL
   }
   for (const auto& value : sql.pos_arguments()) {
     options.positional_parameters.push_back(&value);
+  }
+  const plan::AnalysisConfig config = state_.AnalysisSettings();
+  if (sql.query().find("${") != std::string::npos && config.conf("spark.sql.variable.substitute") == "true") {
+    return sql::ParseStatement(SubstituteVariables(sql.query(), config.conf), options);
   }
   return sql::ParseStatement(sql.query(), options);
 }

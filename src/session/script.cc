@@ -280,6 +280,12 @@ class ScriptRunner {
       return Error(ErrorKind::kInvalidArgument, "INVALID_BOOLEAN_STATEMENT",
                    "Boolean statement is expected in the condition, but its type is " + value.second.Sql() + ".");
     }
+    if (value.second.Is(types::TypeKind::kVoid)) {
+      return Error(ErrorKind::kInvalidArgument, "INVALID_BOOLEAN_STATEMENT",
+                   "Boolean statement is expected in the condition, but NULL was found.")
+          .With("invalidStatement", "NULL");
+    }
+    // A NULL of the type BOOLEAN holds no more than false does.
     return !value.first.is_null() && value.first.boolean();
   }
 

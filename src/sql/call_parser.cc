@@ -372,7 +372,7 @@ Result<Parser::Expr> Parser::ParseTimestampUnitCall(const std::string& function)
             "MICROSECOND, but got the string literal '" +
             text + "'.");
   }
-  const std::string unit = Current().upper;
+  const std::string unit = Current().text;  // as written: it is shown
   Advance();
   std::vector<Expr> arguments{StringLiteral(unit)};
   while (AcceptSymbol(",")) {

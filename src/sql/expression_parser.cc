@@ -652,6 +652,9 @@ Result<Parser::Expr> Parser::ParseParenthesized() {
       const std::string& text = value->unresolved_attribute().unparsed_identifier();
       auto parts = sql::ParseMultipartName(text);
       name = parts.ok() && !parts->empty() ? parts->back() : text;
+    } else if (value->has_unresolved_named_lambda_variable()) {
+      const auto& parts = value->unresolved_named_lambda_variable().name_parts();
+      name = parts.Get(parts.size() - 1);
     }
     arguments.push_back(StringLiteral(std::move(name)));
     arguments.push_back(value);

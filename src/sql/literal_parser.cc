@@ -389,7 +389,7 @@ Result<Parser::Expr> Parser::ParseTypedLiteral(const std::string& type, std::siz
     return Spanned(expression, first);
   }
   if (type == "TIME") {
-    return Refused("TIME literals");
+    return Error(ErrorKind::kUnsupported, "UNSUPPORTED_TIME_TYPE", "The data type TIME is not supported.");
   }
   const auto special = [&]() -> std::optional<std::int64_t> {
     if (word == "EPOCH") {

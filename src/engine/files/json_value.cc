@@ -719,6 +719,9 @@ JsonOutcome JsonValueParser::Scalar(JsonNode& node, JsonToken token, duckdb::Vec
                  !ParseReal(scanner_.number(), &value)) {
         return Mismatch(token, out, row);
       }
+      if (token == JsonToken::kInteger && value == 0) {
+        value = 0;  // a whole number has no -0
+      }
       if (node.kind == TypeKind::kFloat) {
         Store(out, row, static_cast<float>(value));
       } else {

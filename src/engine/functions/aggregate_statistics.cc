@@ -126,7 +126,9 @@ struct PairState {
 template <Pair kPair>
 struct Pairs {
   using State = PairState;
-  static constexpr bool kYFirst = kPair >= Pair::kCount;
+  // regr_sxy and regr_r2 fold their arguments in the order in which they are written.
+  static constexpr bool kYFirst = kPair >= Pair::kCount && kPair != Pair::kSxy && kPair != Pair::kR2;
+  static constexpr bool kAverage = kPair == Pair::kAvgX || kPair == Pair::kAvgY;
   static void Step(State& s, const Inputs& inputs, duckdb::idx_t row, const AggregateData&) {
     if (inputs[0].IsNull(row) || inputs[1].IsNull(row)) {
       return;
@@ -134,8 +136,21 @@ struct Pairs {
     const double x = inputs[kYFirst ? 1 : 0].Get<double>(row);
     const double y = inputs[kYFirst ? 0 : 1].Get<double>(row);
     s.n += 1;
+    if constexpr (kAverage) {
+      s.ck += kPair == Pair::kAvgX ? x : y;
+      return;
+    }
     const double dx = x - s.x_average;
     const double dy = y - s.y_average;
+    if constexpr (kPair == Pair::kSxx || kPair == Pair::kSyy || kPair == Pair::kSlope || kPair == Pair::kIntercept) {
+      // The second moment of one column, as the variance has it.
+      s.x_mk += dx * (dx - dx / s.n);
+      s.y_mk += dy * (dy - dy / s.n);
+      s.x_average += dx / s.n;
+      s.y_average += dy / s.n;
+      s.ck += dx * (y - s.y_average);
+      return;
+    }
     s.x_average += dx / s.n;
     s.y_average += dy / s.n;
     s.ck += dx * (y - s.y_average);
@@ -157,7 +172,7 @@ struct Pairs {
     const double dx_n = dx / n;
     const double dy = from.y_average - into.y_average;
     const double dy_n = dy / n;
-    into.ck = into.ck + from.ck + dx * dy_n * n1 * n2;
+    into.ck = into.ck + from.ck + (kAverage ? 0 : dx * dy_n * n1 * n2);
     into.x_mk = into.x_mk + from.x_mk + dx * dx_n * n1 * n2;
     into.y_mk = into.y_mk + from.y_mk + dy * dy_n * n1 * n2;
     into.x_average += dx_n * n2;
@@ -169,7 +184,8 @@ struct Pairs {
       FinishValue<std::int64_t>(result, row, static_cast<std::int64_t>(s.n));
       return;
     }
-    const bool no_slope = (kPair == Pair::kSlope || kPair == Pair::kIntercept || kPair == Pair::kR2) && s.x_mk == 0;
+    const bool no_slope =
+        ((kPair == Pair::kSlope || kPair == Pair::kIntercept) && s.x_mk == 0) || (kPair == Pair::kR2 && s.x_mk == 0);
     if (s.n == 0 || no_slope || ((kPair == Pair::kCovarSamp || kPair == Pair::kCorr) && s.n == 1) ||
         (kPair == Pair::kCorr && s.x_mk * s.y_mk == 0)) {
       FinishNull(result, row);
@@ -187,10 +203,10 @@ struct Pairs {
         value = s.ck / std::sqrt(s.x_mk * s.y_mk);
         break;
       case Pair::kAvgX:
-        value = s.x_average;
+        value = s.ck / s.n;
         break;
       case Pair::kAvgY:
-        value = s.y_average;
+        value = s.ck / s.n;
         break;
       case Pair::kSxx:
         value = s.x_mk;
@@ -208,7 +224,8 @@ struct Pairs {
         value = s.y_average - s.ck / s.x_mk * s.x_average;
         break;
       case Pair::kR2:
-        value = s.y_mk == 0 ? 1.0 : s.ck * s.ck / (s.x_mk * s.y_mk);
+        value = s.ck / std::sqrt(s.x_mk * s.y_mk);
+        value = s.y_mk == 0 ? 1.0 : value * value;
         break;
       default:
         break;

@@ -252,7 +252,7 @@ Result<Kernel> MakeDistinct(const ScalarSite& site) {
       seen.clear();
       for (idx_t i = 0; i < list.length(row); ++i) {
         const idx_t at = list.offset(row) + i;
-        if (seen.insert(elements.Key(at)).second) {
+        if (seen.insert(elements.SetKey(at)).second) {
           builder.Add(list.child(), at);
         }
       }
@@ -284,12 +284,12 @@ Result<Kernel> MakeSets(const ScalarSite& site) {
       other.clear();
       if (kOperation != SetOperation::kUnion) {
         for (idx_t i = 0; i < b.length(row); ++i) {
-          other.insert(y.Key(b.offset(row) + i));
+          other.insert(y.SetKey(b.offset(row) + i));
         }
       }
       for (idx_t i = 0; i < a.length(row); ++i) {
         const idx_t at = a.offset(row) + i;
-        std::string key = x.Key(at);
+        std::string key = x.SetKey(at);
         const bool wanted =
             kOperation == SetOperation::kUnion || other.contains(key) == (kOperation == SetOperation::kIntersect);
         if (wanted && seen.insert(std::move(key)).second) {
@@ -299,7 +299,7 @@ Result<Kernel> MakeSets(const ScalarSite& site) {
       if (kOperation == SetOperation::kUnion) {
         for (idx_t i = 0; i < b.length(row); ++i) {
           const idx_t at = b.offset(row) + i;
-          if (seen.insert(y.Key(at)).second) {
+          if (seen.insert(y.SetKey(at)).second) {
             builder.Add(b.child(), at);
           }
         }
@@ -331,7 +331,7 @@ Result<Kernel> MakeOverlap(const ScalarSite& site) {
         if (x.IsNull(at)) {
           nulls = true;
         } else {
-          keys.insert(x.Key(at));
+          keys.insert(x.SetKey(at));
         }
       }
       bool found = false;
@@ -340,7 +340,7 @@ Result<Kernel> MakeOverlap(const ScalarSite& site) {
         if (y.IsNull(at)) {
           nulls = true;
         } else {
-          found = keys.contains(y.Key(at));
+          found = keys.contains(y.SetKey(at));
         }
       }
       out[row] = found;

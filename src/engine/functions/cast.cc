@@ -561,6 +561,17 @@ Result<Caster> ToTimestamp(const Rule& rule) {
         return std::nullopt;
       }
       double micros = static_cast<double>(value) * 1e6;
+      if (micros >= 9223372036854775807.0 || micros <= -9223372036854775808.0) {
+        if (rule.mode == CastMode::kTry) {
+          return std::nullopt;
+        }
+        if (rule.mode == CastMode::kAnsi) {
+          Rule inner = rule;
+          inner.from = DataType::Double();
+          inner.to = DataType::Long();
+          FailOverflow(inner, JavaDoubleToString(micros) + "D");
+        }
+      }
       if (micros >= 9223372036854775807.0) {
         return std::numeric_limits<std::int64_t>::max();
       }

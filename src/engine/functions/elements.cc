@@ -200,6 +200,34 @@ void Elements::KeyOf(const DataType& type, const Format& format, idx_t row, std:
 
 void Elements::AppendKey(idx_t row, std::string& key) const { KeyOf(type_, format_, row, key); }
 
+std::string Elements::SetKey(idx_t row) const {
+  std::string key = Key(row);
+  const idx_t index = format_.unified.sel->get_index(row);
+  const bool minus =
+      !IsNull(row) &&
+      ((type_.Is(TypeKind::kDouble) && std::signbit(At<double>(format_, index)) && At<double>(format_, index) == 0) ||
+       (type_.Is(TypeKind::kFloat) && std::signbit(At<float>(format_, index)) && At<float>(format_, index) == 0));
+  if (minus) {
+    key.push_back('-');
+  }
+  return key;
+}
+
+namespace {
+
+/// Keys of maps have no -0.0. \param keys  flat
+template <typename T>
+void NormalizeZeros(duckdb::Vector& keys, idx_t count) {
+  T* values = duckdb::FlatVector::GetData<T>(keys);
+  for (idx_t i = 0; i < count; ++i) {
+    if (values[i] == 0) {
+      values[i] = 0;
+    }
+  }
+}
+
+}  // namespace
+
 void ElementPicker::CopyInto(duckdb::Vector& target, idx_t start) const {
   if (picks_.empty()) {
     return;
@@ -286,6 +314,11 @@ void MapBuilder::Finish() {
   duckdb::ListVector::Reserve(result_, pairs_.size());
   auto& entries = duckdb::StructVector::GetEntries(duckdb::ListVector::GetEntry(result_));
   keys.CopyInto(*entries[0], 0);
+  if (key_type_.Is(TypeKind::kDouble) && !keep_zeros_) {
+    NormalizeZeros<double>(*entries[0], pairs_.size());
+  } else if (key_type_.Is(TypeKind::kFloat) && !keep_zeros_) {
+    NormalizeZeros<float>(*entries[0], pairs_.size());
+  }
   values.CopyInto(*entries[1], 0);
   duckdb::ListVector::SetListSize(result_, pairs_.size());
 }

@@ -30,6 +30,8 @@ class Elements {
     AppendKey(row, key);
     return key;
   }
+  /// As `Key`, but for Spark's sets of array elements, which tell -0.0 from 0.0 where the element itself is a number.
+  std::string SetKey(duckdb::idx_t row) const;
 
  private:
   using Format = duckdb::RecursiveUnifiedVectorFormat;
@@ -127,6 +129,8 @@ class MapBuilder {
            duckdb::idx_t value);
   void EndRow(duckdb::idx_t row);
   void NullRow(duckdb::idx_t row);
+  /// -0.0 among the keys stays, as Spark leaves it where it takes the keys as one array.
+  void KeepZeros() { keep_zeros_ = true; }
   void Finish();
 
  private:
@@ -139,6 +143,7 @@ class MapBuilder {
   duckdb::Vector& result_;
   types::DataType key_type_;
   bool last_wins_;
+  bool keep_zeros_ = false;
   duckdb::list_entry_t* entries_;
   std::vector<Pair> pairs_;
   std::vector<std::pair<std::string, std::size_t>> seen_;

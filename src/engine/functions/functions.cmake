@@ -18,6 +18,7 @@ set(ENGINE_FUNCTIONS_SOURCES
   functions/hashes.cc
   functions/higher_order.cc
   functions/intervals.cc
+  functions/java_math.cc
   functions/json_path.cc
   functions/maps.cc
   functions/math.cc

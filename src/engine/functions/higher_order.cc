@@ -386,6 +386,7 @@ Result<Kernel> MakeTransformKeys(const ScalarSite& site) {
     Vector out = EvaluateEntries(*lambda, args, map, gathered);
     Elements keys(key, out, gathered.count);
     MapBuilder builder(result, key, last_wins);
+    builder.KeepZeros();
     idx_t next = 0;
     for (idx_t row = 0; row < args.size(); ++row) {
       if (map.IsNull(row)) {

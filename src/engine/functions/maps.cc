@@ -86,6 +86,29 @@ Result<Kernel> MakeContainsKey(const ScalarSite& site) {
 
 bool LastWins(const ScalarSite& site) { return site.Literal(site.size() - 1).boolean(); }
 
+/// map(key, value, ...)
+Result<Kernel> MakeMap(const ScalarSite& site) {
+  const std::size_t pairs = (site.size() - 1) / 2;
+  const DataType key = site.expr.type.key();
+  const bool last_wins = LastWins(site);
+  return Kernel([pairs, key, last_wins](DataChunk& args, Vector& result) {
+    std::vector<Elements> keys;
+    for (std::size_t i = 0; i < pairs; ++i) {
+      args.data[2 * i].Flatten(args.size());
+      args.data[2 * i + 1].Flatten(args.size());
+      keys.emplace_back(key, args.data[2 * i], args.size());
+    }
+    MapBuilder builder(result, key, last_wins);
+    for (idx_t row = 0; row < args.size(); ++row) {
+      for (std::size_t i = 0; i < pairs; ++i) {
+        builder.Add(keys[i], args.data[2 * i], row, &args.data[2 * i + 1], row);
+      }
+      builder.EndRow(row);
+    }
+    builder.Finish();
+  });
+}
+
 Result<Kernel> MakeConcat(const ScalarSite& site) {
   const std::size_t width = site.size() - 1;
   const DataType key = site.expr.type.key();
@@ -128,6 +151,7 @@ Result<Kernel> MakeFromArrays(const ScalarSite& site) {
     ListArgument values(args.data[1], args.size());
     Elements keys(key, names.child(), names.size());
     MapBuilder builder(result, key, last_wins);
+    builder.KeepZeros();
     for (idx_t row = 0; row < args.size(); ++row) {
       if (names.IsNull(row) || values.IsNull(row)) {
         builder.NullRow(row);
@@ -181,6 +205,7 @@ Result<Kernel> MakeFromEntries(const ScalarSite& site) {
 
 const ScalarTable& MapKernels() {
   static const ScalarTable table = {
+      {"spark_map", Nulls::kOwn, MakeMap},
       {"spark_map_keys", Nulls::kOwn, MakeParts<true>},
       {"spark_map_values", Nulls::kOwn, MakeParts<false>},
       {"spark_map_entries", Nulls::kOwn, MakeEntries},

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "engine/functions/java_math_internal.h"
 #include "engine/functions/rows_internal.h"
 #include "engine/functions/tables_internal.h"
 #include "engine/functions/text_numbers_internal.h"
@@ -24,59 +25,13 @@ Result<Kernel> MakeBinary(const ScalarSite&) {
   return MapRows<double, double, double>([](double x, double y) { return kFunction(x, y); });
 }
 
-/// The exponential with the last digits of Java's StrictMath: reduced by whole multiples of ln 2, then a rational
-/// approximation.
-double StrictExp(double x) {
-  constexpr double kLn2High = 6.93147180369123816490e-01;
-  constexpr double kLn2Low = 1.90821492927058770002e-10;
-  constexpr double kPerLn2 = 1.44269504088896338700;
-  constexpr double kP[] = {1.66666666666666019037e-01, -2.77777777770155933842e-03, 6.61375632143793436117e-05,
-                           -1.65339022054652515390e-06, 4.13813679705723846039e-08};
-  if (std::isnan(x) || std::isinf(x) || x > 709.782712893384 || x < -745.1332191019411) {
-    return std::exp(x);
-  }
-  const double magnitude = std::fabs(x);
-  double high = x;
-  double low = 0;
-  int k = 0;
-  if (magnitude > 0.34657359027997264) {  // half of ln 2
-    if (magnitude < 1.0397207708399179) {
-      k = x < 0 ? -1 : 1;
-    } else {
-      k = static_cast<int>(kPerLn2 * x + (x < 0 ? -0.5 : 0.5));
-    }
-    high = x - k * kLn2High;
-    low = k * kLn2Low;
-    x = high - low;
-  } else if (magnitude < 3.725290298461914e-09) {
-    return 1 + x;
-  }
-  const double t = x * x;
-  const double c = x - t * (kP[0] + t * (kP[1] + t * (kP[2] + t * (kP[3] + t * kP[4]))));
-  if (k == 0) {
-    return 1 - ((x * c) / (c - 2) - x);
-  }
-  return std::ldexp(1 - ((low - (x * c) / (2 - c)) - high), k);
-}
-
-/// As Java computes it, to the last digit.
-double StrictCosh(double x) {
-  const double magnitude = std::fabs(x);
-  if (magnitude < 0.34657359027997264) {
-    const double t = std::expm1(magnitude);
-    const double w = 1 + t;
-    return magnitude < 2.7755575615628914e-17 ? w : 1 + (t * t) / (w + w);
-  }
-  if (magnitude < 22) {
-    const double t = StrictExp(magnitude);
-    return 0.5 * t + 0.5 / t;
-  }
-  return magnitude < 709.782712893384 ? 0.5 * StrictExp(magnitude) : std::cosh(x);
-}
-
-double Asinh(double x) { return std::isinf(x) ? x : std::log(x + std::sqrt(x * x + 1)); }
-
-double Cbrt(double x) { return static_cast<double>(std::cbrt(static_cast<long double>(x))); }
+// Spark's own formulas over logarithms.
+double Asinh(double x) { return std::isinf(x) ? x : java_math::Log(x + std::sqrt(x * x + 1)); }
+double Acosh(double x) { return java_math::Log(x + std::sqrt(x * x - 1)); }
+double Atanh(double x) { return 0.5 * (std::log1p(x) - std::log1p(-x)); }
+/// Spark knows no -0.0 here.
+double Atan2(double y, double x) { return java_math::Atan2(y + 0.0, x + 0.0); }
+double Log2(double x) { return java_math::Log(x) / java_math::Log(2); }
 double Cot(double x) { return 1 / std::tan(x); }
 double Sec(double x) { return 1 / std::cos(x); }
 double Csc(double x) { return 1 / std::sin(x); }
@@ -96,7 +51,7 @@ Result<Kernel> MakeLogBase(const ScalarSite&) {
     if (base <= 0 || x <= 0) {
       return std::nullopt;
     }
-    return std::log(x) / std::log(base);
+    return java_math::Log(x) / java_math::Log(base);
   });
 }
 
@@ -444,21 +399,13 @@ Result<Kernel> MakeConv(const ScalarSite& site) {
   });
 }
 
-double StrictPow(double x, double y) {
-  // Java: 1 to a NaN is NaN, and (-1) or 1 to an infinite power is NaN too.
-  if (std::isnan(y) || (std::fabs(x) == 1 && std::isinf(y))) {
-    return std::numeric_limits<double>::quiet_NaN();
-  }
-  return std::pow(x, y);
-}
-
 }  // namespace
 
 const ScalarTable& MathKernels() {
   static const ScalarTable table = {
       {"spark_sqrt", Nulls::kPropagate, MakeUnary<std::sqrt>},
-      {"spark_cbrt", Nulls::kPropagate, MakeUnary<Cbrt>},
-      {"spark_exp", Nulls::kPropagate, MakeUnary<StrictExp>},
+      {"spark_cbrt", Nulls::kPropagate, MakeUnary<java_math::Cbrt>},
+      {"spark_exp", Nulls::kPropagate, MakeUnary<java_math::Exp>},
       {"spark_expm1", Nulls::kPropagate, MakeUnary<std::expm1>},
       {"spark_sin", Nulls::kPropagate, MakeUnary<std::sin>},
       {"spark_cos", Nulls::kPropagate, MakeUnary<std::cos>},
@@ -466,24 +413,24 @@ const ScalarTable& MathKernels() {
       {"spark_cot", Nulls::kPropagate, MakeUnary<Cot>},
       {"spark_sec", Nulls::kPropagate, MakeUnary<Sec>},
       {"spark_csc", Nulls::kPropagate, MakeUnary<Csc>},
-      {"spark_asin", Nulls::kPropagate, MakeUnary<std::asin>},
-      {"spark_acos", Nulls::kPropagate, MakeUnary<std::acos>},
-      {"spark_atan", Nulls::kPropagate, MakeUnary<std::atan>},
-      {"spark_sinh", Nulls::kPropagate, MakeUnary<std::sinh>},
-      {"spark_cosh", Nulls::kPropagate, MakeUnary<StrictCosh>},
-      {"spark_tanh", Nulls::kPropagate, MakeUnary<std::tanh>},
+      {"spark_asin", Nulls::kPropagate, MakeUnary<java_math::Asin>},
+      {"spark_acos", Nulls::kPropagate, MakeUnary<java_math::Acos>},
+      {"spark_atan", Nulls::kPropagate, MakeUnary<java_math::Atan>},
+      {"spark_sinh", Nulls::kPropagate, MakeUnary<java_math::Sinh>},
+      {"spark_cosh", Nulls::kPropagate, MakeUnary<java_math::Cosh>},
+      {"spark_tanh", Nulls::kPropagate, MakeUnary<java_math::Tanh>},
       {"spark_asinh", Nulls::kPropagate, MakeUnary<Asinh>},
-      {"spark_acosh", Nulls::kPropagate, MakeUnary<std::acosh>},
-      {"spark_atanh", Nulls::kPropagate, MakeUnary<std::atanh>},
+      {"spark_acosh", Nulls::kPropagate, MakeUnary<Acosh>},
+      {"spark_atanh", Nulls::kPropagate, MakeUnary<Atanh>},
       {"spark_rint", Nulls::kPropagate, MakeUnary<std::nearbyint>},
       {"spark_degrees", Nulls::kPropagate, MakeUnary<Degrees>},
       {"spark_radians", Nulls::kPropagate, MakeUnary<Radians>},
-      {"spark_atan2", Nulls::kPropagate, MakeBinary<std::atan2>},
-      {"spark_hypot", Nulls::kPropagate, MakeBinary<std::hypot>},
-      {"spark_pow", Nulls::kPropagate, MakeBinary<StrictPow>},
-      {"spark_ln", Nulls::kPropagate, MakeLog<std::log, 0>},
-      {"spark_log10", Nulls::kPropagate, MakeLog<std::log10, 0>},
-      {"spark_log2", Nulls::kPropagate, MakeLog<std::log2, 0>},
+      {"spark_atan2", Nulls::kPropagate, MakeBinary<Atan2>},
+      {"spark_hypot", Nulls::kPropagate, MakeBinary<java_math::Hypot>},
+      {"spark_pow", Nulls::kPropagate, MakeBinary<java_math::Pow>},
+      {"spark_ln", Nulls::kPropagate, MakeLog<java_math::Log, 0>},
+      {"spark_log10", Nulls::kPropagate, MakeLog<java_math::Log10, 0>},
+      {"spark_log2", Nulls::kPropagate, MakeLog<Log2, 0>},
       {"spark_log1p", Nulls::kPropagate, MakeLog<std::log1p, -1>},
       {"spark_log_base", Nulls::kPropagate, MakeLogBase},
       {"spark_sign", Nulls::kPropagate, MakeSign},

@@ -2,8 +2,10 @@
 #include <cmath>
 #include <mutex>
 
+#include "engine/functions/java_math_internal.h"
 #include "engine/functions/rows_internal.h"
 #include "engine/functions/tables_internal.h"
+#include "engine/mersenne_twister.h"
 
 namespace fleuve::engine {
 
@@ -41,7 +43,7 @@ class XorShift {
       b = 2 * NextDouble() - 1;
       s = a * a + b * b;
     } while (s >= 1 || s == 0);
-    double factor = std::sqrt(-2 * std::log(s) / s);
+    double factor = std::sqrt(-2 * java_math::Log(s) / s);
     next_ = b * factor;
     has_next_ = true;
     return a * factor;
@@ -117,27 +119,24 @@ Result<Kernel> MakeRandStr(const ScalarSite& site) {
     static constexpr char kPool[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
     std::string out;
     for (std::int64_t i = 0; i < length; ++i) {
-      out += kPool[g.random.NextInt(62)];
+      out += kPool[std::abs(g.random.Next(32) % 62)];
     }
     return out;
   });
 }
 
 Result<Kernel> MakeUuid(const ScalarSite& site) {
-  return FromGenerator<Str>(site.Literal(0).integer(), [](Generator& g) {
-    unsigned char bytes[16];
-    for (unsigned char& byte : bytes) {
-      byte = static_cast<unsigned char>(g.random.Next(31) >> 8);
-    }
-    bytes[6] = static_cast<unsigned char>((bytes[6] & 0x0F) | 0x40);
-    bytes[8] = static_cast<unsigned char>((bytes[8] & 0x3F) | 0x80);
+  auto random = std::make_shared<MersenneTwister>(site.Literal(0).integer());
+  return FromGenerator<Str>(0, [random](Generator&) {
+    // Version 4, variant 1.
+    const std::uint64_t high = (random->NextLong() & 0xFFFFFFFFFFFF0FFFU) | 0x4000U;
+    const std::uint64_t low = (random->NextLong() | 0x8000000000000000U) & 0xBFFFFFFFFFFFFFFFU;
     std::string out;
-    for (int i = 0; i < 16; ++i) {
-      if (i == 4 || i == 6 || i == 8 || i == 10) {
+    for (int digit = 0; digit < 32; ++digit) {
+      if (digit == 8 || digit == 12 || digit == 16 || digit == 20) {
         out += '-';
       }
-      out += "0123456789abcdef"[bytes[i] >> 4];
-      out += "0123456789abcdef"[bytes[i] & 15];
+      out += "0123456789abcdef"[((digit < 16 ? high : low) >> (60 - 4 * (digit % 16))) & 15];
     }
     return out;
   });

@@ -60,51 +60,6 @@ Result<Kernel> MakeArray(const ScalarSite& site) {
   });
 }
 
-/// map(k, v, ..., last_wins)
-Result<Kernel> MakeMap(const ScalarSite& site) {
-  std::size_t pairs = (site.expr.children.size() - 1) / 2;
-  bool last_wins = site.Literal(site.size() - 1).boolean();
-  return Kernel([pairs, last_wins](duckdb::DataChunk& args, duckdb::Vector& result) {
-    const auto& type = result.GetType();
-    result.SetVectorType(duckdb::VectorType::FLAT_VECTOR);
-    for (duckdb::idx_t row = 0; row < args.size(); ++row) {
-      duckdb::vector<duckdb::Value> keys;
-      duckdb::vector<duckdb::Value> values;
-      for (std::size_t i = 0; i < pairs; ++i) {
-        duckdb::Value key = args.data[2 * i].GetValue(row);
-        if (key.IsNull()) {
-          ThrowRowError(Error(ErrorKind::kInvalidArgument, "NULL_MAP_KEY", "Cannot use null as map key.")
-                            .Family(ErrorFamily::kRuntime));
-        }
-        bool found = false;
-        for (std::size_t k = 0; k < keys.size(); ++k) {
-          if (CompareValues(keys[k], key) == 0) {
-            if (!last_wins) {
-              ThrowRowError(
-                  Error(ErrorKind::kInvalidArgument, "DUPLICATED_MAP_KEY",
-                        "Duplicate map key " + key.ToString() +
-                            " was found, please check the input data. If you want to remove the duplicated "
-                            "keys, you can set \"spark.sql.mapKeyDedupPolicy\" to \"LAST_WIN\" so that the key "
-                            "inserted at last takes precedence.")
-                      .With("key", key.ToString())
-                      .With("mapKeyDedupPolicy", "\"spark.sql.mapKeyDedupPolicy\"")
-                      .Family(ErrorFamily::kRuntime));
-            }
-            values[k] = args.data[2 * i + 1].GetValue(row);
-            found = true;
-          }
-        }
-        if (!found) {
-          keys.push_back(std::move(key));
-          values.push_back(args.data[2 * i + 1].GetValue(row));
-        }
-      }
-      result.SetValue(row, duckdb::Value::MAP(duckdb::MapType::KeyType(type), duckdb::MapType::ValueType(type),
-                                              std::move(keys), std::move(values)));
-    }
-  });
-}
-
 /// array[index] from 0 and map[key]: children container, index, and for arrays whether a wrong index is an error.
 Result<Kernel> MakeElement(const ScalarSite& site) {
   bool fails = site.Literal(2).boolean();
@@ -241,7 +196,6 @@ const ScalarTable& NestedKernels() {
   static const ScalarTable table = {
       {"spark_struct", Nulls::kOwn, MakeStruct},
       {"spark_array", Nulls::kOwn, MakeArray},
-      {"spark_map", Nulls::kOwn, MakeMap},
       {"spark_map_sort", Nulls::kPropagate, MakeMapSort},
       {"spark_element", Nulls::kPropagate, MakeElement},
   };

@@ -339,8 +339,14 @@ Result<Kernel> MakeReplace(const ScalarSite&) {
     while (matcher.Find()) {
       matcher.icu().appendReplacement(out, wide, status);
       if (U_FAILURE(status)) {
-        ThrowRowError(Error(ErrorKind::kInvalidArgument, "INVALID_PARAMETER_VALUE.PATTERN",
-                            "The replacement '" + std::string(replacement) + "' of `regexp_replace` is invalid.")
+        ThrowRowError(Error(ErrorKind::kInvalidArgument, "INVALID_REGEXP_REPLACE",
+                            "Could not perform regexp_replace for source = \"" + std::string(text) +
+                                "\", pattern = \"" + std::string(pattern) + "\", replacement = \"" +
+                                std::string(replacement) + "\" and position = " + std::to_string(position) + ".")
+                          .With("source", std::string(text))
+                          .With("pattern", std::string(pattern))
+                          .With("replacement", std::string(replacement))
+                          .With("position", std::to_string(position))
                           .Family(ErrorFamily::kRuntime));
       }
     }

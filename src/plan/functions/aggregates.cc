@@ -248,6 +248,9 @@ Result<ExprPtr> BuildListAgg(Call& call) {
     FLEUVE_TRY(call.To(0, DataType::String()));
   }
   DataType type = call.type(0).Is(TypeKind::kBinary) ? DataType::Binary() : DataType::String();
+  if (!call.source.within_group.empty()) {
+    name = "listagg";
+  }
   std::string display = name + "(" + (call.source.distinct ? "DISTINCT " : "") + call.shown[0];
   if (call.size() == 2) {
     display += ", " + call.shown[1];

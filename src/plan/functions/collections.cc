@@ -177,7 +177,7 @@ Result<ExprPtr> BuildRemove(Call& call) {
 
 Result<ExprPtr> BuildAppend(Call& call) {
   FLEUVE_ASSIGN(const DataType element, ArrayAndValue(call, 0, 1, false, false));
-  const bool nulls = call.type(0).contains_null() || call.args[1]->nullable;
+  const bool nulls = true;
   const std::string function = call.name == "array_append" ? "spark_array_append" : "spark_array_prepend";
   return call.Make(function, DataType::Array(element, nulls), call.args[0]->nullable);
 }
@@ -450,12 +450,12 @@ Result<void> NeedMapKey(Call& call, const DataType& key) {
 
 Result<ExprPtr> BuildMapKeys(Call& call) {
   FLEUVE_TRY(NeedMap(call, 0));
-  return call.Make("spark_map_keys", DataType::Array(call.type(0).key(), false));
+  return call.Make("spark_map_keys", DataType::Array(call.type(0).key()));
 }
 
 Result<ExprPtr> BuildMapValues(Call& call) {
   FLEUVE_TRY(NeedMap(call, 0));
-  return call.Make("spark_map_values", DataType::Array(call.type(0).value(), call.type(0).contains_null()));
+  return call.Make("spark_map_values", DataType::Array(call.type(0).value()));
 }
 
 Result<ExprPtr> BuildMapEntries(Call& call) {
@@ -483,7 +483,7 @@ Result<ExprPtr> BuildMapContainsKey(Call& call) {
   }
   FLEUVE_TRY(call.Cast(0, DataType::Map(*common, map.value(), map.contains_null())));
   FLEUVE_TRY(call.Cast(1, *common));
-  return call.Make("spark_map_contains_key", DataType::Boolean());
+  return call.Make("spark_map_contains_key", DataType::Boolean(), true);
 }
 
 Result<ExprPtr> BuildMapConcat(Call& call) {
@@ -502,10 +502,13 @@ Result<ExprPtr> BuildMapConcat(Call& call) {
     }
     nulls = nulls || call.type(i).contains_null();
   }
+  const auto texts_differ = [](const DataType& a, const DataType& b) {
+    return a.IsString() != b.IsString() && !a.Is(TypeKind::kVoid) && !b.Is(TypeKind::kVoid);
+  };
   const auto keys_differ = [&](std::size_t i) {
     return call.type(i).Is(TypeKind::kMap) && call.type(0).Is(TypeKind::kMap) &&
-           (call.type(i).key().IsString() != call.type(0).key().IsString() ||
-            call.type(i).value().IsString() != call.type(0).value().IsString());
+           (texts_differ(call.type(i).key(), call.type(0).key()) ||
+            texts_differ(call.type(i).value(), call.type(0).value()));
   };
   for (std::size_t i = 1; i < call.size(); ++i) {
     if (keys_differ(i)) {

@@ -138,7 +138,7 @@ Result<ExprPtr> BuildDecode(Call& call) {
   if (call.size() == 2) {
     FLEUVE_TRY(call.To(0, DataType::Binary()));
     FLEUVE_TRY(call.To(1, DataType::String()));
-    return call.Make("spark_decode", DataType::String(), call.AnyNullable(), true);
+    return call.Make("spark_decode", DataType::String(), true, true);
   }
   std::vector<ExprPtr> parts;
   std::size_t i = 1;

@@ -183,7 +183,7 @@ Result<ExprPtr> BuildDayName(Call& call) {
 /// extract(field, source), date_part.
 Result<ExprPtr> BuildExtract(Call& call) {
   std::string display =
-      call.name == "extract" ? "extract(" + call.shown[0] + " FROM " + call.shown[1] + ")" : call.Display();
+      call.name == "date_part" ? call.Display() : call.name + "(" + call.shown[0] + " FROM " + call.shown[1] + ")";
   const Value* literal = call.LiteralOf(0);
   if (literal == nullptr || (!literal->is_null() && !call.type(0).IsString())) {
     return call.Mismatch("NON_FOLDABLE_INPUT", "the input `field` should be a foldable \"STRING\" expression.");
@@ -310,7 +310,7 @@ Result<std::string> Unit(const Call& call, bool difference) {
 
 Result<ExprPtr> BuildTimestampAdd(Call& call) {
   FLEUVE_ASSIGN(std::string unit, Unit(call, false));
-  std::string display = "timestampadd(" + unit + ", " + call.shown[1] + ", " + call.shown[2] + ")";
+  std::string display = "timestampadd(" + call.shown[0] + ", " + call.shown[1] + ", " + call.shown[2] + ")";
   FLEUVE_TRY(call.To(1, DataType::Long()));
   FLEUVE_TRY(ToInstant(call, 2));
   DataType type = call.type(2);
@@ -323,7 +323,7 @@ Result<ExprPtr> BuildTimestampAdd(Call& call) {
 
 Result<ExprPtr> BuildTimestampDiff(Call& call) {
   FLEUVE_ASSIGN(std::string unit, Unit(call, true));
-  std::string display = "timestampdiff(" + unit + ", " + call.shown[1] + ", " + call.shown[2] + ")";
+  std::string display = "timestampdiff(" + call.shown[0] + ", " + call.shown[1] + ", " + call.shown[2] + ")";
   FLEUVE_TRY(ToInstant(call, 1));
   FLEUVE_TRY(ToInstant(call, 2));
   FLEUVE_TRY(call.ToCommon(1, 3));
@@ -374,7 +374,8 @@ ExprPtr ParseWith(const Call& call, const ExprPtr& text, const ExprPtr& pattern,
   return MakeCall(name,
                   {text, pattern, MakeLiteral(Value(call.config.session_zone), DataType::String()),
                    MakeLiteral(Value(is_try), DataType::Boolean())},
-                  ntz ? DataType::TimestampNtz() : DataType::Timestamp(), true, true);
+                  ntz ? DataType::TimestampNtz() : DataType::Timestamp(), quiet || text->nullable || pattern->nullable,
+                  true);
 }
 
 Result<ExprPtr> BuildToTimestamp(Call& call) {
@@ -434,7 +435,7 @@ Result<ExprPtr> BuildUnixTimestamp(Call& call) {
   } else {
     return call.Unexpected(0, "(\"STRING\" or \"DATE\" or \"TIMESTAMP\" or \"TIMESTAMP_NTZ\")");
   }
-  return Shown(MakeCall("spark_unix_timestamp", {value}, DataType::Long(), true), display);
+  return Shown(MakeCall("spark_unix_timestamp", {value}, DataType::Long(), !call.ansi() || value->nullable), display);
 }
 
 Result<ExprPtr> BuildFromUnixtime(Call& call) {
@@ -501,6 +502,15 @@ Result<ExprPtr> BuildMakeTimestamp(Call& call) {
   bool is_try = call.name.rfind("try_", 0) == 0;
   bool ntz = call.name.find("_ntz") != std::string::npos;
   bool plain = call.name == "make_timestamp" || call.name == "try_make_timestamp";
+  if (call.size() == 1 && plain) {
+    // The start of a day.
+    if (!call.type(0).Is(TypeKind::kDate)) {
+      return call.Unexpected(0, "DATE");
+    }
+    const std::string display = call.Display();
+    FLEUVE_TRY(call.Cast(0, UsesNtz(call) ? DataType::TimestampNtz() : DataType::Timestamp()));
+    return Shown(call.args[0], display);
+  }
   if (call.size() != 6 && call.size() != 7) {
     if (call.size() == 2 || call.size() == 3) {
       return Error::Unsupported(call.name + " of a date and a time");
@@ -518,6 +528,9 @@ Result<ExprPtr> BuildMakeTimestamp(Call& call) {
     FLEUVE_TRY(call.To(6, DataType::String()));
   } else {
     call.Hidden(Value(call.config.session_zone), DataType::String());
+  }
+  if (call.name == "try_make_timestamp" && call.shown.size() == 7) {
+    call.shown.pop_back();  // Spark does not show the zone here
   }
   DataType type = ntz || (plain && UsesNtz(call)) ? DataType::TimestampNtz() : DataType::Timestamp();
   bool quiet = is_try || !call.ansi();
@@ -659,10 +672,10 @@ const Table& DateTimeFunctions() {
       Scalar("timestamp_millis", 1, 1, BuildTimestampFrom),
       Scalar("timestamp_micros", 1, 1, BuildTimestampFrom),
       Scalar("make_date", 3, 3, BuildMakeDate),
-      Scalar("make_timestamp", 2, 7, BuildMakeTimestamp),
+      Scalar("make_timestamp", 1, 7, BuildMakeTimestamp),
       Scalar("make_timestamp_ltz", 2, 7, BuildMakeTimestamp),
       Scalar("make_timestamp_ntz", 2, 6, BuildMakeTimestamp),
-      Scalar("try_make_timestamp", 2, 7, BuildMakeTimestamp),
+      Scalar("try_make_timestamp", 1, 7, BuildMakeTimestamp),
       Scalar("try_make_timestamp_ltz", 2, 7, BuildMakeTimestamp),
       Scalar("try_make_timestamp_ntz", 2, 6, BuildMakeTimestamp),
       Scalar("from_utc_timestamp", 2, 2, BuildUtc),

@@ -74,7 +74,6 @@ Result<GeneratorResult> BuildStack(Call& call) {
   const std::size_t width = (values + count - 1) / count;
   for (std::size_t column = 0; column < width; ++column) {
     DataType type;
-    bool nullable = values % width != 0 || count * width > values;
     for (std::size_t i = 1 + column; i < call.size(); i += width) {
       if (type.Is(TypeKind::kVoid)) {
         type = call.type(i);
@@ -83,12 +82,11 @@ Result<GeneratorResult> BuildStack(Call& call) {
                                                             ") do not have the same type: \"" + type.Sql() +
                                                             "\" <> \"" + call.type(i).Sql() + "\".");
       }
-      nullable = nullable || call.args[i]->nullable;
     }
     for (std::size_t i = 1 + column; i < call.size(); i += width) {
       FLEUVE_TRY(call.Cast(i, type));
     }
-    result.columns.push_back(Column("col" + std::to_string(column), type, nullable));
+    result.columns.push_back(Column("col" + std::to_string(column), type, true));
   }
   result.spec.arguments = call.args;
   return result;

@@ -42,7 +42,7 @@ Result<ExprPtr> BuildRound(Call& call) {
     return Shown(MakeNull(type), call.Display());
   }
   const char* function = call.name == "bround" ? "spark_bround" : "spark_round";
-  return call.Make(function + ModeSuffix(call), type, call.AnyNullable() || type.Is(TypeKind::kDecimal), fails);
+  return call.Make(function + ModeSuffix(call), type, true, fails);
 }
 
 /// ceil, floor: to bigint, decimals stay decimals; with a scale the result is a decimal.
@@ -85,7 +85,7 @@ Result<ExprPtr> BuildCeil(Call& call) {
     const DataType& d = call.type(0);
     type = d.scale() == 0 ? d : DataType::Decimal(std::min(d.precision() - d.scale() + 1, 38), 0);
   }
-  return Shown(call.Make(up ? "spark_ceil" : "spark_floor", type, call.AnyNullable()), display);
+  return Shown(call.Make(up ? "spark_ceil" : "spark_floor", type, true), display);
 }
 
 Result<ExprPtr> BuildConstant(Call& call) {
@@ -108,7 +108,7 @@ Result<ExprPtr> BuildSign(Call& call) {
   if (!call.type(0).Is(TypeKind::kDayTimeInterval) && !call.type(0).Is(TypeKind::kYearMonthInterval)) {
     FLEUVE_TRY(call.To(0, DataType::Double()));
   }
-  return Shown(call.Make("spark_sign", DataType::Double()), display);
+  return Shown(call.Make("spark_sign", DataType::Double(), true), display);
 }
 
 Result<ExprPtr> BuildBitCount(Call& call) {
@@ -156,7 +156,8 @@ Result<ExprPtr> BuildRandom(Call& call) {
   } else {
     seed = static_cast<std::int64_t>(RandomSeed());
   }
-  std::string display = call.size() == 1 ? call.Display() : call.name + "()";
+  const std::string shown = normal ? "randn" : "rand";
+  std::string display = call.size() == 1 ? call.Display(shown) : shown + "()";
   ExprPtr made = MakeCall(normal ? "spark_randn" : "spark_rand", {MakeLiteral(Value(seed), DataType::Long())},
                           DataType::Double(), false, false, false);
   return Shown(made, display);
@@ -199,7 +200,9 @@ Result<ExprPtr> BuildUniform(Call& call) {
   ExprPtr scaled = MakeCall("spark_multiply", {span, random}, DataType::Double(), call.AnyNullable());
   ExprPtr sum = MakeCall("spark_add", {low, scaled}, DataType::Double(), call.AnyNullable());
   FLEUVE_ASSIGN(ExprPtr made, MakeCast(sum, type, call.config));
-  return Shown(made, display);
+  auto copy = std::make_shared<Expr>(*made);
+  copy->nullable = call.AnyNullable();
+  return Shown(copy, display);
 }
 
 Result<ExprPtr> BuildRandStr(Call& call) {
@@ -251,33 +254,33 @@ const Table& MathFunctions() {
       Scalar("uniform", 2, 3, BuildUniform),
       Scalar("randstr", 1, 2, BuildRandStr),
       Scalar("conv", 3, 3, BuildConv),
-      Simple("sqrt", "spark_sqrt", "d>d", kUpper),
-      Simple("cbrt", "spark_cbrt", "d>d", kUpper),
-      Simple("exp", "spark_exp", "d>d", kUpper),
-      Simple("expm1", "spark_expm1", "d>d", kUpper),
+      Simple("sqrt", "spark_sqrt", "d>d", kUpper | kNullable),
+      Simple("cbrt", "spark_cbrt", "d>d", kUpper | kNullable),
+      Simple("exp", "spark_exp", "d>d", kUpper | kNullable),
+      Simple("expm1", "spark_expm1", "d>d", kUpper | kNullable),
       Simple("log10", "spark_log10", "d>d", kUpper | kNullable),
       Simple("log2", "spark_log2", "d>d", kUpper | kNullable),
       Simple("log1p", "spark_log1p", "d>d", kUpper | kNullable),
-      Simple("sin", "spark_sin", "d>d", kUpper),
-      Simple("cos", "spark_cos", "d>d", kUpper),
-      Simple("tan", "spark_tan", "d>d", kUpper),
-      Simple("cot", "spark_cot", "d>d", kUpper),
-      Simple("sec", "spark_sec", "d>d", kUpper),
-      Simple("csc", "spark_csc", "d>d", kUpper),
-      Simple("asin", "spark_asin", "d>d", kUpper),
-      Simple("acos", "spark_acos", "d>d", kUpper),
-      Simple("atan", "spark_atan", "d>d", kUpper),
-      Simple("sinh", "spark_sinh", "d>d", kUpper),
-      Simple("cosh", "spark_cosh", "d>d", kUpper),
-      Simple("tanh", "spark_tanh", "d>d", kUpper),
-      Simple("asinh", "spark_asinh", "d>d", kUpper),
-      Simple("acosh", "spark_acosh", "d>d", kUpper),
-      Simple("atanh", "spark_atanh", "d>d", kUpper),
+      Simple("sin", "spark_sin", "d>d", kUpper | kNullable),
+      Simple("cos", "spark_cos", "d>d", kUpper | kNullable),
+      Simple("tan", "spark_tan", "d>d", kUpper | kNullable),
+      Simple("cot", "spark_cot", "d>d", kUpper | kNullable),
+      Simple("sec", "spark_sec", "d>d", kUpper | kNullable),
+      Simple("csc", "spark_csc", "d>d", kUpper | kNullable),
+      Simple("asin", "spark_asin", "d>d", kUpper | kNullable),
+      Simple("acos", "spark_acos", "d>d", kUpper | kNullable),
+      Simple("atan", "spark_atan", "d>d", kUpper | kNullable),
+      Simple("sinh", "spark_sinh", "d>d", kUpper | kNullable),
+      Simple("cosh", "spark_cosh", "d>d", kUpper | kNullable),
+      Simple("tanh", "spark_tanh", "d>d", kUpper | kNullable),
+      Simple("asinh", "spark_asinh", "d>d", kUpper | kNullable),
+      Simple("acosh", "spark_acosh", "d>d", kUpper | kNullable),
+      Simple("atanh", "spark_atanh", "d>d", kUpper | kNullable),
       Simple("atan2", "spark_atan2", "dd>d", kUpper),
       Simple("hypot", "spark_hypot", "dd>d", kUpper),
-      Simple("degrees", "spark_degrees", "d>d", kUpper),
-      Simple("radians", "spark_radians", "d>d", kUpper),
-      Simple("rint", "spark_rint", "d>d"),
+      Simple("degrees", "spark_degrees", "d>d", kUpper | kNullable),
+      Simple("radians", "spark_radians", "d>d", kUpper | kNullable),
+      Simple("rint", "spark_rint", "d>d", kNullable),
       Simple("pow", "spark_pow", "dd>d"),
       Simple("power", "spark_pow", "dd>d", kUpper),
       Simple("factorial", "spark_factorial", "i>l", kNullable),

@@ -28,13 +28,13 @@ Result<ExprPtr> BuildSessionText(Call& call) {
   } else {
     text = call.config.current_database;
   }
-  std::string shown = call.name == "user" || call.name == "session_user" ? call.name : call.name;
+  const std::string shown = call.name == "current_database" ? "current_schema" : call.name;
   return Shown(MakeLiteral(Value(text), DataType::String()), shown + "()");
 }
 
 Result<ExprPtr> BuildUuid(Call& call) {
   std::int64_t seed = static_cast<std::int64_t>(RandomSeed());
-  std::string display = call.Display();
+  const std::string display = call.name + "()";
   if (call.size() == 1) {
     const Value* literal = call.LiteralOf(0);
     if (literal == nullptr || literal->is_null() || !call.type(0).IsIntegral()) {

@@ -68,7 +68,8 @@ bool IsInterval(const DataType& type) {
 
 /// The decimal that exactly holds an integer literal.
 std::optional<DataType> LiteralDecimal(const ExprPtr& expr) {
-  if (expr->kind != ExprKind::kLiteral || expr->value.is_null() || !expr->type.IsIntegral()) {
+  if (expr->kind != ExprKind::kLiteral || expr->value.is_null() || !expr->type.IsIntegral() ||
+      expr->type.Is(TypeKind::kByte)) {
     return std::nullopt;
   }
   std::string digits = std::to_string(expr->value.integer());
@@ -214,9 +215,8 @@ Result<ExprPtr> NumericOperation(Call& call, Op op) {
     can_go_wrong = !safe;
   }
   bool ansi = call.ansi() && !IsTry(call);
-  bool nullable = call.AnyNullable() ||
-                  (!ansi && can_go_wrong && (division || type.Is(TypeKind::kDecimal) || IsTry(call))) || division ||
-                  type.Is(TypeKind::kDecimal);
+  bool nullable =
+      call.AnyNullable() || (!ansi && can_go_wrong && (type.Is(TypeKind::kDecimal) || IsTry(call))) || division;
   ExprPtr made = call.Make(std::string(NameOf(op)) + Suffix(call), type, nullable, ansi && can_go_wrong);
   return Shown(call, made, std::move(display));
 }
@@ -605,7 +605,48 @@ Result<ExprPtr> Compare(Call& call, const char* function, std::string display) {
   return Shown(call, call.Make(function, DataType::Boolean(), !null_safe && call.AnyNullable()), std::move(display));
 }
 
+/// Spark compares an integer with a decimal literal as integers: the literal is rounded to the side that keeps the
+/// answer, and where no long reaches it the answer is a constant, even for NULL. Gives that constant, or null with the
+/// literal replaced; the call stays as it is where it is no such comparison.
+ExprPtr RoundDecimalLiteral(Call& call) {
+  const bool less = call.name[0] == '<';
+  const bool or_equal = call.name.ends_with("=");
+  for (std::size_t i = 0; i < 2; ++i) {
+    const ExprPtr& literal = call.args[i];
+    if (literal->kind != ExprKind::kLiteral || literal->value.is_null() || !literal->type.Is(TypeKind::kDecimal) ||
+        !call.type(1 - i).IsIntegral()) {
+      continue;
+    }
+    // As seen from the integer: is it to lie below the literal?
+    const bool below = less == (i == 1);
+    types::Int128 unit = 1;
+    for (int digit = 0; digit < literal->type.scale(); ++digit) {
+      unit *= 10;
+    }
+    const types::Int128 value = literal->value.decimal();
+    types::Int128 whole = value / unit;
+    const types::Int128 rest = value % unit;
+    // x < 1.5 is x < 2 and x <= 1.5 is x <= 1; x > 1.5 is x > 1 and x >= 1.5 is x >= 2.
+    const bool up = below != or_equal;
+    if (rest != 0 && up == (rest > 0)) {
+      whole += up ? 1 : -1;
+    }
+    if (whole < INT64_MIN || whole > INT64_MAX) {
+      return MakeLiteral(types::Value(below == (whole > 0)), DataType::Boolean());
+    }
+    call.args[i] = MakeLiteral(types::Value(static_cast<std::int64_t>(whole)), DataType::Long());
+    call.shown[i] = call.args[i]->display;
+    return nullptr;
+  }
+  return nullptr;
+}
+
 Result<ExprPtr> BuildComparison(Call& call) {
+  if (call.name == "<" || call.name == "<=" || call.name == ">" || call.name == ">=") {
+    if (ExprPtr constant = RoundDecimalLiteral(call)) {
+      return constant;
+    }
+  }
   static const std::pair<const char*, const char*> kNames[] = {
       {"=", "eq"}, {"==", "eq"}, {"<", "lt"},           {"<=", "le"},
       {">", "gt"}, {">=", "ge"}, {"<=>", "eqnullsafe"}, {"equal_null", "eqnullsafe"}};

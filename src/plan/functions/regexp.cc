@@ -26,7 +26,7 @@ Result<ExprPtr> BuildLike(Call& call) {
           .With("invalidEscape", "'" + call.shown[2] + "'");
     }
     escape = *literal;
-    if (escape.text() != "\\") {
+    if (!ilike && escape.text() != "\\") {
       display += " ESCAPE '" + escape.text() + "'";
     }
     call.args.pop_back();
@@ -40,6 +40,13 @@ Result<ExprPtr> BuildLike(Call& call) {
   }
   return Shown(call.Make(ilike ? "spark_ilike" : "spark_like", DataType::Boolean(), call.AnyNullable(), fails),
                display);
+}
+
+/// Spark does not look at what a comparison with many patterns is made of: it may be NULL.
+ExprPtr WithNullable(const ExprPtr& expr) {
+  auto copy = std::make_shared<Expr>(*expr);
+  copy->nullable = true;
+  return copy;
 }
 
 /// like any (...), like all (...): one comparison per pattern, joined as three-valued logic says.
@@ -63,7 +70,7 @@ Result<ExprPtr> BuildLikeMany(Call& call) {
   if (ilike) {
     shown.erase(shown.find("ilike"), 1);
   }
-  return Shown(result, shown + "(" + (ilike ? "lower(" + call.shown[0] + ")" : call.shown[0]) + ")");
+  return Shown(WithNullable(result), shown + "(" + (ilike ? "lower(" + call.shown[0] + ")" : call.shown[0]) + ")");
 }
 
 bool PatternIsPlain(const Call& call, std::size_t i) {

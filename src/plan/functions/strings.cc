@@ -1,3 +1,6 @@
+#include <set>
+
+#include "base/bytes.h"
 #include "plan/functions/registry_internal.h"
 
 namespace fleuve::plan::functions {
@@ -90,7 +93,10 @@ Result<ExprPtr> BuildSubstring(Call& call) {
 Result<ExprPtr> BuildLeft(Call& call) {
   FLEUVE_TRY(call.ToOneOf(0, {DataType::String(), DataType::Binary()}));
   FLEUVE_TRY(call.To(1, DataType::Int()));
-  return call.Make(call.name == "left" ? "spark_left" : "spark_right", StringOrBinary(call));
+  if (call.name == "left") {
+    return call.Make("spark_left", StringOrBinary(call));
+  }
+  return call.Make("spark_right", StringOrBinary(call), true);
 }
 
 Result<ExprPtr> BuildPad(Call& call) {
@@ -138,11 +144,6 @@ Result<ExprPtr> BuildTrim(Call& call) {
     function = "spark_rtrim";
     display = "TRIM(TRAILING " + call.shown[1] + " FROM " + call.shown[0] + ")";
   }
-  bool binary = call.type(0).Is(TypeKind::kBinary) && call.name == "btrim";
-  if (binary && call.size() == 2) {
-    FLEUVE_TRY(call.To(1, DataType::Binary()));
-    return Shown(call, call.Make(function, DataType::Binary()), display);
-  }
   for (std::size_t i = 0; i < call.size(); ++i) {
     FLEUVE_TRY(call.To(i, DataType::String()));
   }
@@ -164,7 +165,7 @@ Result<ExprPtr> BuildSearch(Call& call) {
     FLEUVE_TRY(call.To(0, DataType::String()));
     FLEUVE_TRY(call.To(1, DataType::String()));
   }
-  return call.Make("spark_" + call.name, DataType::Boolean());
+  return call.Make("spark_" + call.name, DataType::Boolean(), binary || call.AnyNullable());
 }
 
 /// reverse: strings here; arrays go to the collection functions.
@@ -242,7 +243,13 @@ Result<ExprPtr> BuildToBinary(Call& call) {
   if (format == nullptr) {
     return call.Mismatch("NON_FOLDABLE_INPUT", "the input `fmt` should be a foldable \"STRING\" expression.");
   }
-  return Shown(call, call.Make(is_try ? "spark_to_binary_try" : "spark_to_binary", DataType::Binary(), true, !is_try),
+  static const std::set<std::string> kFormats = {"hex", "base64", "utf-8", "utf8"};
+  if (format->is_null() || (is_try && !kFormats.contains(AsciiLower(format->text())))) {
+    return Shown(call, MakeNull(DataType::Binary()), display);
+  }
+  const bool nullable = is_try || call.AnyNullable() || AsciiLower(format->text()) != "base64";
+  return Shown(call,
+               call.Make(is_try ? "spark_to_binary_try" : "spark_to_binary", DataType::Binary(), nullable, !is_try),
                display);
 }
 
@@ -266,14 +273,14 @@ Result<ExprPtr> BuildMask(Call& call) {
       call.Default(Value(), DataType::String());
     }
   }
-  return call.Make("spark_mask", DataType::String(), call.args[0]->nullable);
+  return call.Make("spark_mask", DataType::String(), true);
 }
 
 Result<ExprPtr> BuildSplitPart(Call& call) {
   FLEUVE_TRY(call.To(0, DataType::String()));
   FLEUVE_TRY(call.To(1, DataType::String()));
   FLEUVE_TRY(call.To(2, DataType::Int()));
-  return call.Make("spark_split_part", DataType::String(), call.AnyNullable(), true);
+  return call.Make("spark_split_part", DataType::String(), true, true);
 }
 
 Result<ExprPtr> BuildSentences(Call& call) {
@@ -284,13 +291,13 @@ Result<ExprPtr> BuildSentences(Call& call) {
     call.Default(Value(""), DataType::String());
   }
   DataType type = DataType::Array(DataType::Array(DataType::String(), false), false);
-  return call.Make("spark_sentences", type, call.args[0]->nullable);
+  return call.Make("spark_sentences", type, true);
 }
 
 Result<ExprPtr> BuildEncode(Call& call) {
   FLEUVE_TRY(call.To(0, DataType::String()));
   FLEUVE_TRY(call.To(1, DataType::String()));
-  return call.Make("spark_encode", DataType::Binary(), call.AnyNullable(), true);
+  return call.Make("spark_encode", DataType::Binary(), true, true);
 }
 
 Result<ExprPtr> BuildStrToMap(Call& call) {
@@ -342,16 +349,15 @@ Result<ExprPtr> BuildToNumber(Call& call) {
     }
   }
   bool is_try = call.name == "try_to_number";
-  return call.Make(is_try ? "spark_to_number_try" : "spark_to_number", DataType::Decimal(before + after, after), true,
-                   !is_try);
+  return call.Make(is_try ? "spark_to_number_try" : "spark_to_number", DataType::Decimal(before + after, after),
+                   is_try || call.AnyNullable(), !is_try);
 }
 
 /// to_char / to_varchar: numbers, dates and timestamps, binary.
 Result<ExprPtr> BuildToChar(Call& call) {
   const DataType& type = call.type(0);
   if (type.IsDateTime()) {
-    FLEUVE_ASSIGN(ExprPtr made, CallNamed(call, "date_format", {call.args[0], call.args[1]}));
-    return Shown(call, made, call.Display());
+    return CallNamed(call, "date_format", {call.args[0], call.args[1]});
   }
   if (type.Is(TypeKind::kBinary)) {
     const Value* format = call.LiteralOf(1);
@@ -363,10 +369,11 @@ Result<ExprPtr> BuildToChar(Call& call) {
     Result<ExprPtr> made =
         name != nullptr ? CallNamed(call, name, {call.args[0]})
                         : CallNamed(call, "decode", {call.args[0], MakeLiteral(Value(text), DataType::String())});
-    if (!made.ok()) {
+    // to_varchar keeps its name, without the format where that is no argument of what it stands for.
+    if (!made.ok() || call.name == "to_char") {
       return made;
     }
-    return Shown(call, *made, call.Display());
+    return Shown(call, *made, name != nullptr ? call.name + "(" + call.shown[0] + ")" : call.Display());
   }
   if (type.IsIntegral()) {
     FLEUVE_TRY(call.Cast(0, DecimalForType(type)));
@@ -379,7 +386,7 @@ Result<ExprPtr> BuildToChar(Call& call) {
     return call.Mismatch("NON_FOLDABLE_INPUT", "the input `format` should be a foldable \"STRING\" expression.");
   }
   call.name = "to_char";
-  return call.Make("spark_to_char", DataType::String(), true, true);
+  return call.Make("spark_to_char", DataType::String(), call.AnyNullable(), true);
 }
 
 Result<ExprPtr> BuildTrimmedCollation(Call& call) {
@@ -451,8 +458,8 @@ const Table& StringFunctions() {
       Simple("chr", "spark_chr", "l>s"),
       Simple("char", "spark_chr", "l>s"),
       Simple("instr", "spark_instr", "ss>i"),
-      Simple("locate", "spark_locate", "ss,i=1>i", kNullable),
-      Simple("position", "spark_locate", "ss,i=1>i", kNullable),
+      Simple("locate", "spark_locate", "ss,i=1>i"),
+      Simple("position", "spark_locate", "ss,i=1>i"),
       Simple("find_in_set", "spark_find_in_set", "ss>i"),
       Simple("levenshtein", "spark_levenshtein", "ss,i>i"),
       Simple("soundex", "spark_soundex", "s>s"),
@@ -461,15 +468,15 @@ const Table& StringFunctions() {
       Simple("substring_index", "spark_substring_index", "ssi>s"),
       Simple("unbase64", "spark_unbase64", "s>x", kFails),
       Simple("unhex", "spark_unhex", "s>x", kNullable),
-      Simple("url_encode", "spark_url_encode", "s>s"),
-      Simple("url_decode", "spark_url_decode", "s>s", kFails),
+      Simple("url_encode", "spark_url_encode", "s>s", kNullable),
+      Simple("url_decode", "spark_url_decode", "s>s", kFails | kNullable),
       Simple("try_url_decode", "spark_url_decode_try", "s>s", kNullable),
-      Simple("luhn_check", "spark_luhn_check", "s>b"),
-      Simple("is_valid_utf8", "spark_is_valid_utf8", "s>b"),
-      Simple("make_valid_utf8", "spark_make_valid_utf8", "s>s"),
-      Simple("validate_utf8", "spark_validate_utf8", "s>s", kFails),
+      Simple("luhn_check", "spark_luhn_check", "s>b", kNullable),
+      Simple("is_valid_utf8", "spark_is_valid_utf8", "s>b", kNullable),
+      Simple("make_valid_utf8", "spark_make_valid_utf8", "s>s", kNullable),
+      Simple("validate_utf8", "spark_validate_utf8", "s>s", kFails | kNullable),
       Simple("try_validate_utf8", "spark_try_validate_utf8", "s>s", kNullable),
-      Simple("quote", "spark_quote", "s>s"),
+      Simple("quote", "spark_quote", "s>s", kNullable),
   };
   return table;
 }

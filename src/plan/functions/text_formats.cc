@@ -153,14 +153,13 @@ Result<ExprPtr> BuildToJson(Call& call) {
     return call.Mismatch("INVALID_JSON_SCHEMA",
                          "Input schema \"" + type.Sql() + "\" must be a struct, an array, a map or a variant.");
   }
-  const bool nullable = call.args[0]->nullable;
   call.args.resize(1);
   if (type.Is(TypeKind::kVariant)) {
     call.Hidden(Value(call.config.session_zone), DataType::String());
-    return Shown(call, call.Make("spark_variant_to_json", DataType::String(), nullable), display);
+    return Shown(call, call.Make("spark_variant_to_json", DataType::String(), true), display);
   }
   HideOptions(call, options);
-  return Shown(call, call.Make("spark_to_json", DataType::String(), nullable), display);
+  return Shown(call, call.Make("spark_to_json", DataType::String(), true), display);
 }
 
 // --------------------------------------------------------------------------------------------- inference of schemas
@@ -501,8 +500,9 @@ Result<ExprPtr> BuildFromCsv(Call& call) {
   }
   call.args.resize(1);
   FLEUVE_TRY(call.To(0, DataType::String()));
+  const bool nullable = call.args[0]->nullable;
   HideOptions(call, options);
-  return Shown(call, call.Make("spark_from_csv", schema, true, true), display);
+  return Shown(call, call.Make("spark_from_csv", schema, nullable, true), display);
 }
 
 Result<ExprPtr> BuildToCsv(Call& call) {
@@ -511,10 +511,9 @@ Result<ExprPtr> BuildToCsv(Call& call) {
   if (!call.type(0).Is(TypeKind::kStruct)) {
     return call.Unexpected(0, "STRUCT");
   }
-  const bool nullable = call.args[0]->nullable;
   call.args.resize(1);
   HideOptions(call, options);
-  return Shown(call, call.Make("spark_to_csv", DataType::String(), nullable), display);
+  return Shown(call, call.Make("spark_to_csv", DataType::String(), true), display);
 }
 
 }  // namespace

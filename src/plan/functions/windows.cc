@@ -48,9 +48,9 @@ Result<ExprPtr> BuildShift(Call& call) {
     offset = call.LiteralOf(1);
   }
   if (offset == nullptr || offset->is_null()) {
-    return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1035",
-                 "Offset expression '" + call.shown[1] + "' must be a literal.")
-        .Family(ErrorFamily::kAnalysis);
+    return call.Mismatch(
+        "NON_FOLDABLE_INPUT",
+        "the input `offset` should be a foldable \"INT\" expression; however, got \"" + call.shown[1] + "\".");
   }
   if (call.size() < 3) {
     call.Default(Value(), DataType::Void());

@@ -1,0 +1,9 @@
+-- Regression functions to the last digit; one partition, so that the order of addition is fixed.
+-- oracle: spark
+SELECT regr_sxx(y, x) AS a, regr_syy(y, x) AS b, regr_sxy(y, x) AS c, regr_r2(y, x) AS d, regr_slope(y, x) AS e, regr_intercept(y, x) AS f, regr_avgx(y, x) AS g, regr_avgy(y, x) AS h, regr_count(y, x) AS i FROM (SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 2), (2, 2), (2, 3), (2, 4) AS t(y, x));
+SELECT regr_sxx(y, x) AS a, regr_syy(y, x) AS b, regr_sxy(y, x) AS c, regr_r2(y, x) AS d, regr_slope(y, x) AS e, regr_intercept(y, x) AS f, regr_avgx(y, x) AS g, regr_avgy(y, x) AS h, regr_count(y, x) AS i FROM (SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 2), (2, NULL), (2, 3), (2, 4), (NULL, 9) AS t(y, x));
+SELECT regr_sxx(y, x) AS a, regr_syy(y, x) AS b, regr_sxy(y, x) AS c, regr_r2(y, x) AS d, regr_slope(y, x) AS e, regr_intercept(y, x) AS f, regr_avgx(y, x) AS g, regr_avgy(y, x) AS h FROM (SELECT /*+ COALESCE(1) */ * FROM VALUES (1.1D, 2.7D), (2.3D, 0.1D), (2.9D, 3.3D), (-5.7D, 4.1D), (0.3D, 100.9D) AS t(y, x));
+SELECT regr_sxx(y, x) AS a, regr_syy(y, x) AS b, regr_sxy(y, x) AS c, regr_r2(y, x) AS d, regr_slope(y, x) AS e, regr_intercept(y, x) AS f, regr_avgx(y, x) AS g FROM (SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 3), (2, 3) AS t(y, x));
+SELECT regr_sxx(y, x) AS a, regr_syy(y, x) AS b, regr_r2(y, x) AS d, regr_slope(y, x) AS e, regr_intercept(y, x) AS f FROM (SELECT /*+ COALESCE(1) */ * FROM VALUES (3, 1), (3, 2) AS t(y, x));
+SELECT regr_sxx(y, x) AS a, regr_r2(y, x) AS d, regr_avgx(y, x) AS g, regr_count(y, x) AS i FROM VALUES (1, CAST(NULL AS INT)) AS t(y, x);
+SELECT kurtosis(x) AS a, skewness(x) AS b, corr(x, y) AS c, covar_pop(x, y) AS d, covar_samp(x, y) AS e, stddev(x) AS f, var_pop(y) AS g FROM (SELECT /*+ COALESCE(1) */ * FROM VALUES (-10, 1.5D), (-20, 2.7D), (100, -3.1D), (1000, 0.7D) AS t(x, y));
