@@ -188,6 +188,12 @@ Result<RowsResult> Executor::ShowStatement(const pb::Show& show, SessionResolver
     }
     case pb::Show::CREATE_TABLE: {
       result.schema = DataType::Struct({{"createtab_stmt", DataType::String(), false, {}}});
+      if (resolver.FindTemporaryView(table_parts) != nullptr) {
+        return Error(ErrorKind::kInvalidArgument, "EXPECT_PERMANENT_VIEW_NOT_TEMP",
+                     "'SHOW CREATE TABLE' expects a permanent view but " + QuoteParts(table_parts) + " is a temp view.")
+            .With("operation", "SHOW CREATE TABLE")
+            .With("viewName", QuoteParts(table_parts));
+      }
       FLEUVE_ASSIGN(const TableTarget target, resolver.Target(table_parts, true));
       if (target.row && target.row->kind == catalog::TableKind::kView) {
         FLEUVE_ASSIGN(const plan::ResolvedTable view, resolver.ResolveTable(table_parts, {}, false));

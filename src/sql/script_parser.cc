@@ -2,6 +2,23 @@
 
 namespace fleuve::sql {
 
+namespace {
+
+/// Condition and message where the label behind an END is none that may stand there.
+std::optional<std::pair<std::string, std::string>> EndLabelFault(const std::string& begin, const std::string& end) {
+  if (begin.empty()) {
+    return std::pair<std::string, std::string>("END_LABEL_WITHOUT_BEGIN_LABEL",
+                                               "End label `" + end + "` can not exist without begin label.");
+  }
+  if (Upper(begin) != Upper(end)) {
+    return std::pair<std::string, std::string>(
+        "LABELS_MISMATCH", "Begin label `" + begin + "` does not match the end label `" + end + "`.");
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 Result<pb::Command*> Parser::ParseScript() {
   pb::Command* command = NewCommand();
   FLEUVE_TRY(ParseScriptBlock(command->mutable_script()));
@@ -75,7 +92,10 @@ Result<void> Parser::ParseScriptBlock(pb::Script* script) {
   }
   FLEUVE_TRY(ParseScriptBody(script, {"END"}));
   FLEUVE_TRY(ExpectWord("END"));
-  if (!script->label().empty() && IsIdentifier() && Upper(Current().text) == Upper(script->label())) {
+  if (IsIdentifier()) {
+    if (const auto fault = EndLabelFault(script->label(), Current().text)) {
+      return ErrorFrom(at_, fault->first, fault->second);
+    }
     Advance();
   }
   return {};
@@ -118,10 +138,14 @@ Result<void> Parser::ParseScriptStatement(pb::Script* script) {
     Advance();
     Advance();
   }
-  const auto end_label = [&] {
-    if (!label.empty() && IsIdentifier() && Upper(Current().text) == Upper(label)) {
+  const auto end_label = [&]() -> Result<void> {
+    if (IsIdentifier()) {
+      if (const auto fault = EndLabelFault(label, Current().text)) {
+        return ErrorFrom(at_, fault->first, fault->second);
+      }
       Advance();
     }
+    return {};
   };
   if (IsWord("BEGIN")) {
     auto* block = statement->mutable_block();
@@ -178,8 +202,7 @@ Result<void> Parser::ParseScriptStatement(pb::Script* script) {
     FLEUVE_TRY(ExpectWord("DO"));
     FLEUVE_TRY(ParseScriptBody(loop->mutable_body(), {"END"}));
     FLEUVE_TRY(ExpectWords({"END", "WHILE"}));
-    end_label();
-    return {};
+    return end_label();
   }
   if (AcceptWord("REPEAT")) {
     auto* loop = statement->mutable_repeat();
@@ -192,8 +215,7 @@ Result<void> Parser::ParseScriptStatement(pb::Script* script) {
     AttachText(until);
     loop->mutable_until()->CopyFrom(*until);
     FLEUVE_TRY(ExpectWords({"END", "REPEAT"}));
-    end_label();
-    return {};
+    return end_label();
   }
   if (AcceptWord("LOOP")) {
     if (!label.empty()) {
@@ -201,8 +223,7 @@ Result<void> Parser::ParseScriptStatement(pb::Script* script) {
     }
     FLEUVE_TRY(ParseScriptBody(statement->mutable_loop(), {"END"}));
     FLEUVE_TRY(ExpectWords({"END", "LOOP"}));
-    end_label();
-    return {};
+    return end_label();
   }
   if (AcceptWord("FOR")) {
     auto* loop = statement->mutable_for_();
@@ -220,8 +241,7 @@ Result<void> Parser::ParseScriptStatement(pb::Script* script) {
     FLEUVE_TRY(ExpectWord("DO"));
     FLEUVE_TRY(ParseScriptBody(loop->mutable_body(), {"END"}));
     FLEUVE_TRY(ExpectWords({"END", "FOR"}));
-    end_label();
-    return {};
+    return end_label();
   }
   if (IsAnyWord({"LEAVE", "ITERATE"}) && IsIdentifier(1)) {
     const bool leave = IsWord("LEAVE");
@@ -247,6 +267,11 @@ Result<void> Parser::ParseScriptStatement(pb::Script* script) {
     return {};
   }
   FLEUVE_ASSIGN(const AnyStatement any, ParseAnyStatement());
+  if (any.query == nullptr && any.command->has_drop_variable()) {
+    return ErrorFrom(first, "UNSUPPORTED_FEATURE.SQL_SCRIPTING_DROP_TEMPORARY_VARIABLE",
+                     "The feature is not supported: DROP TEMPORARY VARIABLE is not supported within SQL scripts. To "
+                     "bypass this, use `EXECUTE IMMEDIATE 'DROP TEMPORARY VARIABLE ...'`.");
+  }
   statement->set_text(any.text);
   if (any.query != nullptr) {
     AttachText(any.query);

@@ -19,7 +19,13 @@ Result<ExprPtr> BuildCount(Call& call) {
   std::string display = "count(";
   if (call.source.is_star || call.size() == 0) {
     if (!call.source.is_star) {
-      return call.WrongCount("> 0");
+      return Error(ErrorKind::kInvalidArgument, "WRONG_NUM_ARGS.WITH_SUGGESTION",
+                   "The `count` requires >= 1 parameters but the actual number is 0.")
+          .With("functionName", "`count`")
+          .With("expectedNum", " >= 1")
+          .With("actualNum", "0")
+          .With("legacyConfKey", "\"spark.sql.legacy.allowParameterlessCount\"")
+          .With("legacyConfValue", "\"true\"");
     }
     call.args.clear();
     ExprPtr made = call.Aggregate("duck_count_star", DataType::Long(), false, "count(1)");
