@@ -9,19 +9,6 @@ namespace {
 /// Java's batch.size: after so many bytes of values the next partition is chosen.
 constexpr std::int64_t kBytesPerStay = 16384;
 
-/// A partition by chance, if there is one whose leader is known to be up, of those.
-std::int32_t Choose(const rd_kafka_topic_t* topic, std::int32_t partitions, std::minstd_rand* random) {
-  std::uniform_int_distribution<std::int32_t> any(0, partitions - 1);
-  const std::int32_t first = any(*random);
-  for (std::int32_t i = 0; i < partitions; ++i) {
-    const std::int32_t one = (first + i) % partitions;
-    if (rd_kafka_topic_partition_available(topic, one) != 0) {
-      return one;
-    }
-  }
-  return first;
-}
-
 std::int32_t PartitionOf(const rd_kafka_topic_t* topic, const void* key, std::size_t key_size, std::int32_t partitions,
                          void* opaque, void* message) {
   if (key != nullptr) {
@@ -36,7 +23,8 @@ std::int32_t StickyPartitioner::Next(const rd_kafka_topic_t* topic, std::int32_t
   const std::lock_guard lock(mutex_);
   Stay& stay = stays_[topic];
   if (stay.bytes_left <= 0 || stay.partition >= partitions) {
-    stay = {Choose(topic, partitions, &random_), kBytesPerStay};
+    // Whether a leader can be reached is not asked: until the client has connected to them all it knows of none.
+    stay = {std::uniform_int_distribution<std::int32_t>(0, partitions - 1)(random_), kBytesPerStay};
   }
   stay.bytes_left -= bytes;
   return stay.partition;
