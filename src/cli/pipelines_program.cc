@@ -26,11 +26,12 @@ Result<int> RunPipelinesProgram(const std::vector<std::string>& words, const std
     std::error_code unknown;
     const auto binary = std::filesystem::read_symlink("/proc/self/exe", unknown);
     ::setenv("FLEUVE_BINARY", unknown ? "fleuve" : binary.c_str(), 1);
-    std::vector<std::string> all = {
-        "-c",
-        "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); sys.dont_write_bytecode = True; "
-        "runpy.run_module('fleuve_pipelines', run_name='__main__')",
-        folder};
+    std::vector<std::string> all = {"-c",
+                                    // PySpark 4.2 takes a main module without a file for its own doctests.
+                                    "import runpy, sys; __file__ = sys.argv[1]; sys.path.insert(0, sys.argv.pop(1)); "
+                                    "sys.dont_write_bytecode = True; "
+                                    "runpy.run_module('fleuve_pipelines', run_name='__main__')",
+                                    folder};
     all.insert(all.end(), words.begin(), words.end());
     return RunPython(all, url);
   };
