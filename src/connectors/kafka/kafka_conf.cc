@@ -170,7 +170,10 @@ Result<ConfPtr> MakeConf(const std::map<std::string, std::string>& settings, boo
     // Java reads what is not committed unless told otherwise; librdkafka's own default differs.
     FLEUVE_TRY(Set(conf.get(), "isolation.level", "read_uncommitted", "isolation.level"));
     FLEUVE_TRY(Set(conf.get(), "fetch.wait.max.ms", "100", "fetch.max.wait.ms"));
-    FLEUVE_TRY(Set(conf.get(), "queued.max.messages.kbytes", "16384", "queued.max.messages.kbytes"));
+    // A full queue makes librdkafka pause for a second, however soon it is empty again: a short one costs most of the
+    // time of a long read.
+    FLEUVE_TRY(Set(conf.get(), "queued.max.messages.kbytes", "262144", "queued.max.messages.kbytes"));
+    FLEUVE_TRY(Set(conf.get(), "queued.min.messages", "1000000", "queued.min.messages"));
     FLEUVE_TRY(Set(conf.get(), "fetch.error.backoff.ms", "100", "fetch.error.backoff.ms"));
   }
   for (const auto& [name, value] : settings) {
