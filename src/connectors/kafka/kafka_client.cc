@@ -141,34 +141,27 @@ Result<std::vector<TopicPartition>> Consumer::AllPartitions(const std::string* t
 }
 
 Result<std::vector<TopicPartition>> Consumer::Partitions() {
+  const bool is_assign = options_.strategy == Strategy::kAssign;
   std::vector<TopicPartition> found;
-  if (options_.strategy == Strategy::kAssign) {
-    // Partitions that are not there yet are left out until they are, as Spark does.
-    std::set<std::string> topics;
+  if (options_.strategy == Strategy::kSubscribePattern) {
+    FLEUVE_ASSIGN(const auto all, AllPartitions(nullptr));
+    for (const TopicPartition& partition : all) {
+      if (options_.pattern->Find(partition.first)) {
+        found.push_back(partition);
+      }
+    }
+  } else {
+    std::set<std::string> topics(options_.topics.begin(), options_.topics.end());
     for (const TopicPartition& partition : options_.assigned) {
       topics.insert(partition.first);
     }
     for (const std::string& topic : topics) {
       FLEUVE_ASSIGN(const auto partitions, AllPartitions(&topic));
       for (const TopicPartition& partition : partitions) {
-        if (std::binary_search(options_.assigned.begin(), options_.assigned.end(), partition)) {
+        // Assigned partitions that are not there yet are left out until they are, as Spark does.
+        if (!is_assign || std::binary_search(options_.assigned.begin(), options_.assigned.end(), partition)) {
           found.push_back(partition);
         }
-      }
-    }
-    std::sort(found.begin(), found.end());
-    return found;
-  }
-  if (options_.strategy == Strategy::kSubscribe) {
-    for (const std::string& topic : options_.topics) {
-      FLEUVE_ASSIGN(const auto partitions, AllPartitions(&topic));
-      found.insert(found.end(), partitions.begin(), partitions.end());
-    }
-  } else {
-    FLEUVE_ASSIGN(const auto all, AllPartitions(nullptr));
-    for (const TopicPartition& partition : all) {
-      if (options_.pattern->Find(partition.first)) {
-        found.push_back(partition);
       }
     }
   }
@@ -311,17 +304,21 @@ Result<PartitionOffsets> Consumer::Resolve(const OffsetLimit& limit, const std::
   return found;
 }
 
-Result<void> Consumer::DataLoss(const std::string& reason) const {
-  if (!options_.fail_on_data_loss) {
-    LogWarn("kafka: " + reason + ". Some data may have been lost: failOnDataLoss is false, the query goes on");
-    return {};
-  }
-  return Error(ErrorKind::kCorrupt, "",
+Error DataLost(const std::string& reason, std::string condition) {
+  return Error(ErrorKind::kCorrupt, std::move(condition),
                "Some data may have been lost because they are not available in Kafka any more; either the data was "
                "aged out by Kafka or the topic may have been deleted before all the data in the topic was processed. "
                "If you don't want your streaming query to fail on such cases, set the source option failOnDataLoss to "
                "false. Reason: " +
                    reason + ".");
+}
+
+Result<void> Consumer::DataLoss(const std::string& reason) const {
+  if (!options_.fail_on_data_loss) {
+    LogWarn("kafka: " + reason + ". Some data may have been lost: failOnDataLoss is false, the query goes on");
+    return {};
+  }
+  return DataLost(reason);
 }
 
 Result<void> Consumer::Assign(const PartitionOffsets& offsets) {

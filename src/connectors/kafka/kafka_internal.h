@@ -154,6 +154,9 @@ struct OffsetRange {
   std::int64_t until = 0;
 };
 
+/// Records that were asked for are not there any more. \param condition  none in a stream, whose errors stand without.
+Error DataLost(const std::string& reason, std::string condition = "");
+
 /// One consumer: topics, offsets, records. No offset is ever committed, no group is joined. Threads: one at a time, but
 /// the listener's callback comes from any thread.
 class Consumer {

@@ -295,31 +295,27 @@ class KafkaSourceProvider final : public SourceProvider {
   }
 };
 
-/// \param adjective  what the message calls both offsets, with a space behind it.
-Error StartBeyondEnd(const char* condition, const std::string& adjective, const OffsetRange& range) {
-  const std::string start = std::to_string(range.from);
-  const std::string end = std::to_string(range.until);
+/// \param start, end  what the message calls the two offsets.
+Error StartBeyondEnd(const char* condition, const std::string& start, const std::string& end,
+                     const OffsetRange& range) {
+  const std::string from = std::to_string(range.from);
+  const std::string until = std::to_string(range.until);
   const std::string partition = std::to_string(range.partition.second);
   return Error(ErrorKind::kInvalidArgument, condition,
-               "The " + adjective + "start offset " + start + " is greater than the " +
-                   (adjective == "resolved " ? adjective : "") + "end offset " + end + " for topic " +
+               "The " + start + " " + from + " is greater than the " + end + " " + until + " for topic " +
                    range.partition.first + " partition " + partition + ".")
-      .With("startOffset", start)
-      .With("endOffset", end)
+      .With("startOffset", from)
+      .With("endOffset", until)
       .With("topic", range.partition.first)
       .With("partition", partition);
 }
 
 Error EndBeyondNewest(const OffsetRange& range, std::int64_t newest) {
   const std::string partition = NameOf(range.partition);
-  return Error(
-             ErrorKind::kCorrupt, "KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE",
-             "Some data may have been lost because they are not available in Kafka any more; either the data was "
-             "aged out by Kafka or the topic may have been deleted before all the data in the topic was processed. If "
-             "you don't want your streaming query to fail on such cases, set the source option \"failOnDataLoss\" to "
-             "\"false\". Reason: Could not read records in offset range [" +
-                 std::to_string(range.from) + ", " + std::to_string(range.until) + ") of " + partition +
-                 ": its newest offset is " + std::to_string(newest) + ".")
+  return DataLost("Could not read records in offset range [" + std::to_string(range.from) + ", " +
+                      std::to_string(range.until) + ") of " + partition + ": its newest offset is " +
+                      std::to_string(newest),
+                  "KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE")
       .With("topicPartition", partition)
       .With("startOffset", std::to_string(range.from))
       .With("endOffset", std::to_string(range.until));
@@ -330,7 +326,7 @@ Result<void> CheckGivenRanges(const OffsetLimit& start, const OffsetLimit& end) 
   for (const auto& [partition, from] : start.offsets) {
     const auto until = end.offsets.find(partition);
     if (from >= 0 && until != end.offsets.end() && until->second >= 0 && from > until->second) {
-      return StartBeyondEnd("UNRESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET", "specified ",
+      return StartBeyondEnd("UNRESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET", "specified start offset", "end offset",
                             {partition, from, until->second});
     }
   }
@@ -365,7 +361,8 @@ class KafkaBatchTable final : public plan::TableSource {
     for (const auto& [partition, offset] : until) {
       OffsetRange range{partition, from.at(partition), offset};
       if (range.from > range.until) {
-        return StartBeyondEnd("RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET", "resolved ", range);
+        return StartBeyondEnd("RESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET", "resolved start offset",
+                              "resolved end offset", range);
       }
       if (const std::int64_t last = newest.at(partition); range.until > last) {
         if (options_.fail_on_data_loss) {

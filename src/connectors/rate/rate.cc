@@ -323,9 +323,9 @@ class RateProvider final : public SourceProvider {
           .Family(ErrorFamily::kUnsupportedOperation);
     }
     if (micro_batch_) {
-      FLEUVE_TRY(Drop(MicroBatchOptions::Parse(request.options)));
+      FLEUVE_TRY(MicroBatchOptions::Parse(request.options));
     } else {
-      FLEUVE_TRY(Drop(RateOptions::Parse(request.options)));
+      FLEUVE_TRY(RateOptions::Parse(request.options));
     }
     return std::shared_ptr<const plan::StreamRelation>(
         std::make_shared<BasicStreamRelation>(RateSchema(), name, name, request.options));
@@ -342,14 +342,6 @@ class RateProvider final : public SourceProvider {
   }
 
  private:
-  template <typename T>
-  static Result<void> Drop(Result<T> result) {
-    if (!result.ok()) {
-      return std::move(result).error();
-    }
-    return {};
-  }
-
   const bool micro_batch_;
   Clock* const clock_;
 };

@@ -72,7 +72,7 @@ class UserStreamSource final : public Source {
   Result<void> Recover(const std::optional<Offset>& start, const std::optional<Offset>& end) override {
     const std::optional<Offset>& seen = end ? end : start;
     if (seen) {
-      FLEUVE_TRY(Drop(Partitions(*seen, *seen)));
+      FLEUVE_TRY(Partitions(*seen, *seen));
     }
     return {};
   }
@@ -80,7 +80,7 @@ class UserStreamSource final : public Source {
   /// Spark tells a reader that a batch is done when the next one is planned.
   Result<void> BatchPlanned(const std::optional<Offset>& start) override {
     if (start) {
-      FLEUVE_TRY(Drop(Call("commitSource", {{"call", Json("commit")}, {"end", Json(*start)}})));
+      FLEUVE_TRY(Call("commitSource", {{"call", Json("commit")}, {"end", Json(*start)}}));
     }
     return {};
   }
@@ -117,14 +117,6 @@ class UserStreamSource final : public Source {
   void Stop() override { End(); }
 
  private:
-  template <typename T>
-  static Result<void> Drop(Result<T> result) {
-    if (!result.ok()) {
-      return std::move(result).error();
-    }
-    return {};
-  }
-
   Result<python::Event> Partitions(const Offset& start, const Offset& end) {
     return Call("planPartitions", {{"call", Json("partitions")}, {"start", Json(start)}, {"end", Json(end)}});
   }
