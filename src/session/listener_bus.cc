@@ -8,6 +8,14 @@ namespace sc = spark::connect;
 class ListenerBus::Forwarder final : public stream::Listener {
  public:
   explicit Forwarder(std::shared_ptr<ResultSink> sink) : sink_(std::move(sink)) {}
+  /// Tells the client that its listener hears from now on: before every event, as the client drops what comes earlier.
+  void Confirm() {
+    std::call_once(confirmed_, [this] {
+      sc::ExecutePlanResponse message;
+      message.mutable_streaming_query_listener_events_result()->set_listener_bus_listener_added(true);
+      sink_->PutMessage(std::move(message)).IgnoreBecause("the client is gone; the operation ends through its token");
+    });
+  }
   void OnEvent(stream::EventKind kind, const std::string& event_json) override {
     sc::StreamingQueryEventType type = sc::QUERY_PROGRESS_UNSPECIFIED;
     switch (kind) {
@@ -23,6 +31,7 @@ class ListenerBus::Forwarder final : public stream::Listener {
         type = sc::QUERY_TERMINATED_EVENT;
         break;
     }
+    Confirm();
     sc::ExecutePlanResponse message;
     auto* event = message.mutable_streaming_query_listener_events_result()->add_events();
     event->set_event_json(event_json);
@@ -32,6 +41,7 @@ class ListenerBus::Forwarder final : public stream::Listener {
 
  private:
   std::shared_ptr<ResultSink> sink_;
+  std::once_flag confirmed_;
 };
 
 ListenerBus::ListenerBus(std::shared_ptr<stream::Manager> queries, std::string session_key, OperationPtr operation)
@@ -43,15 +53,15 @@ ListenerBus::ListenerBus(std::shared_ptr<stream::Manager> queries, std::string s
 ListenerBus::~ListenerBus() { Stop(); }
 
 void ListenerBus::Start(std::function<void()> on_cancel) {
-  sc::ExecutePlanResponse message;
-  message.mutable_streaming_query_listener_events_result()->set_listener_bus_listener_added(true);
-  sink_->PutMessage(std::move(message)).IgnoreBecause("the client is gone; the operation ends through its token");
+  // It listens before the client is told so: a query that the client starts next may be over within a millisecond.
+  auto forwarder = std::make_shared<Forwarder>(sink_);
   {
     std::lock_guard lock(mutex_);
     if (!stopped_) {
-      listener_key_ = queries_->AddListener(session_key_, std::make_shared<Forwarder>(sink_));
+      listener_key_ = queries_->AddListener(session_key_, forwarder);
     }
   }
+  forwarder->Confirm();
   operation_->token->AddCallback(std::move(on_cancel));
 }
 
