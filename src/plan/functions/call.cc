@@ -209,9 +209,12 @@ bool Call::AnyNullable() const {
 }
 
 ExprPtr Call::Make(std::string function, DataType type, bool nullable, bool can_fail) const {
-  ExprPtr made = MakeCall(std::move(function), args, std::move(type), nullable, can_fail);
-  auto copy = std::make_shared<Expr>(*made);
-  copy->display = Display();
+  return Shown(MakeCall(std::move(function), args, std::move(type), nullable, can_fail), Display());
+}
+
+ExprPtr Call::Shown(const ExprPtr& expr, std::string display) const {
+  auto copy = std::make_shared<Expr>(*expr);
+  copy->display = std::move(display);
   copy->context = source.context;
   return copy;
 }

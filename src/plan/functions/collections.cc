@@ -10,13 +10,6 @@ using types::Value;
 
 namespace {
 
-ExprPtr Shown(const Call& call, const ExprPtr& expr, std::string display) {
-  auto copy = std::make_shared<Expr>(*expr);
-  copy->display = std::move(display);
-  copy->context = call.source.context;
-  return copy;
-}
-
 Result<void> NeedArray(Call& call, std::size_t i) {
   if (call.args[i] == nullptr) {
     return call.Mismatch("UNEXPECTED_INPUT_TYPE", "An array is required.");
@@ -154,7 +147,7 @@ Result<ExprPtr> BuildSize(Call& call) {
   }
   const std::string display = call.Display();
   call.Hidden(Value(legacy), DataType::Boolean());
-  return Shown(call, call.Make("spark_size", DataType::Int(), !legacy && call.args[0]->nullable), display);
+  return call.Shown(call.Make("spark_size", DataType::Int(), !legacy && call.args[0]->nullable), display);
 }
 
 Result<ExprPtr> BuildContains(Call& call) {
@@ -191,10 +184,9 @@ Result<ExprPtr> BuildInsert(Call& call) {
   const std::string display = call.Display();
   const bool legacy = call.Conf("spark.sql.legacy.negativeIndexInArrayInsert", false);
   call.Hidden(Value(legacy), DataType::Boolean());
-  return Shown(call,
-               call.Make("spark_array_insert", DataType::Array(element, true),
-                         call.args[0]->nullable || call.args[1]->nullable, true),
-               display);
+  return call.Shown(call.Make("spark_array_insert", DataType::Array(element, true),
+                              call.args[0]->nullable || call.args[1]->nullable, true),
+                    display);
 }
 
 Result<ExprPtr> BuildCompact(Call& call) {
@@ -329,8 +321,8 @@ Result<ExprPtr> BuildSequence(Call& call) {
       call.Hidden(Value(false), DataType::Boolean());
     }
     call.Hidden(Value(call.config.session_zone), DataType::String());
-    return Shown(call, call.Make("spark_sequence_time", DataType::Array(type, false), call.AnyNullable(), true),
-                 display);
+    return call.Shown(call.Make("spark_sequence_time", DataType::Array(type, false), call.AnyNullable(), true),
+                      display);
   }
   for (std::size_t i = 0; i < call.size(); ++i) {
     if (call.type(i).IsString()) {
@@ -347,7 +339,7 @@ Result<ExprPtr> BuildSequence(Call& call) {
       FLEUVE_TRY(call.Cast(i, type));
     }
   }
-  return Shown(call, call.Make("spark_sequence", DataType::Array(type, false), call.AnyNullable(), true), display);
+  return call.Shown(call.Make("spark_sequence", DataType::Array(type, false), call.AnyNullable(), true), display);
 }
 
 Result<ExprPtr> BuildShuffle(Call& call) {
@@ -386,7 +378,7 @@ Result<ExprPtr> BuildGet(Call& call) {
   FLEUVE_TRY(call.To(1, DataType::Int()));
   const std::string display = call.Display();
   call.Hidden(Value(false), DataType::Boolean());
-  return Shown(call, call.Make("spark_element", call.type(0).element(), true), display);
+  return call.Shown(call.Make("spark_element", call.type(0).element(), true), display);
 }
 
 Result<ExprPtr> BuildElementAt(Call& call) {
@@ -405,7 +397,7 @@ Result<ExprPtr> BuildElementAt(Call& call) {
     FLEUVE_TRY(call.Cast(0, DataType::Map(*common, map.value(), map.contains_null())));
     FLEUVE_TRY(call.Cast(1, *common));
     call.Hidden(Value(false), DataType::Boolean());
-    return Shown(call, call.Make("spark_element", map.value(), true), display);
+    return call.Shown(call.Make("spark_element", map.value(), true), display);
   }
   if (!call.type(0).Is(TypeKind::kArray)) {
     return call.Unexpected(0, "(\"ARRAY\" or \"MAP\")");
@@ -419,7 +411,7 @@ Result<ExprPtr> BuildElementAt(Call& call) {
   const bool fails = call.ansi() && !tolerant;
   call.Hidden(Value(fails), DataType::Boolean());
   // Index 0 is an error in every mode.
-  return Shown(call, call.Make("spark_element_at", call.type(0).element(), true, true), display);
+  return call.Shown(call.Make("spark_element_at", call.type(0).element(), true, true), display);
 }
 
 Result<ExprPtr> BuildFieldsOfArray(Call& call) {
@@ -489,10 +481,9 @@ Result<ExprPtr> BuildMapContainsKey(Call& call) {
 Result<ExprPtr> BuildMapConcat(Call& call) {
   const std::string display = call.Display();
   if (call.size() == 0) {
-    return Shown(call,
-                 MakeCall("spark_map", {MakeLiteral(Value(false), DataType::Boolean())},
-                          DataType::Map(DataType::String(), DataType::String(), false), false),
-                 display);
+    return call.Shown(MakeCall("spark_map", {MakeLiteral(Value(false), DataType::Boolean())},
+                               DataType::Map(DataType::String(), DataType::String(), false), false),
+                      display);
   }
   bool nulls = false;
   for (std::size_t i = 0; i < call.size(); ++i) {
@@ -519,7 +510,7 @@ Result<ExprPtr> BuildMapConcat(Call& call) {
   FLEUVE_ASSIGN(const DataType type, call.ToCommon(0, call.size()));
   const bool nullable = call.AnyNullable();
   call.Hidden(Value(LastWins(call)), DataType::Boolean());
-  return Shown(call, call.Make("spark_map_concat", type, nullable, true), display);
+  return call.Shown(call.Make("spark_map_concat", type, nullable, true), display);
 }
 
 Result<ExprPtr> BuildMapFromArrays(Call& call) {
@@ -530,7 +521,7 @@ Result<ExprPtr> BuildMapFromArrays(Call& call) {
   const DataType type = DataType::Map(call.type(0).element(), call.type(1).element(), call.type(1).contains_null());
   const bool nullable = call.AnyNullable();
   call.Hidden(Value(LastWins(call)), DataType::Boolean());
-  return Shown(call, call.Make("spark_map_from_arrays", type, nullable, true), display);
+  return call.Shown(call.Make("spark_map_from_arrays", type, nullable, true), display);
 }
 
 Result<ExprPtr> BuildMapFromEntries(Call& call) {
@@ -544,7 +535,7 @@ Result<ExprPtr> BuildMapFromEntries(Call& call) {
   const DataType map = DataType::Map(fields[0].type, fields[1].type, fields[1].nullable);
   const bool nullable = call.args[0]->nullable || type.contains_null();
   call.Hidden(Value(LastWins(call)), DataType::Boolean());
-  return Shown(call, call.Make("spark_map_from_entries", map, nullable, true), display);
+  return call.Shown(call.Make("spark_map_from_entries", map, nullable, true), display);
 }
 
 }  // namespace

@@ -7,13 +7,6 @@ using types::TypeKind;
 
 namespace {
 
-ExprPtr Shown(const Call& call, const ExprPtr& expr, std::string display) {
-  auto copy = std::make_shared<Expr>(*expr);
-  copy->display = std::move(display);
-  copy->context = call.source.context;
-  return copy;
-}
-
 Result<void> CheckCondition(const Call& call, std::size_t i) {
   if (!call.type(i).Is(TypeKind::kBoolean)) {
     return call.Unexpected(i, "BOOLEAN");
@@ -29,7 +22,7 @@ Result<ExprPtr> BuildIf(Call& call) {
   }
   FLEUVE_TRY(CheckCondition(call, 0));
   FLEUVE_ASSIGN(DataType type, call.ToCommon(1, 3));
-  return Shown(call, MakeCase({call.args[0], call.args[1], call.args[2]}, true, type), display);
+  return call.Shown(MakeCase({call.args[0], call.args[1], call.args[2]}, true, type), display);
 }
 
 /// `when`: condition, value, condition, value, ..., [else].
@@ -58,7 +51,7 @@ Result<ExprPtr> BuildWhen(Call& call) {
     copy->nullable = false;
     made = std::move(copy);
   }
-  return Shown(call, made, display);
+  return call.Shown(made, display);
 }
 
 Result<ExprPtr> BuildCoalesce(Call& call) {
@@ -68,7 +61,7 @@ Result<ExprPtr> BuildCoalesce(Call& call) {
     nullable = nullable && arg->nullable;
   }
   if (call.size() == 1) {
-    return Shown(call, call.args[0], call.Display());
+    return call.Shown(call.args[0], call.Display());
   }
   return call.Make("coalesce", type, nullable);
 }
@@ -76,23 +69,23 @@ Result<ExprPtr> BuildCoalesce(Call& call) {
 Result<ExprPtr> BuildNullIf(Call& call) {
   FLEUVE_ASSIGN(ExprPtr equal, CallNamed(call, "=", {call.args[0], call.args[1]}));
   ExprPtr made = MakeCase({equal, MakeNull(call.type(0)), call.args[0]}, true, call.type(0));
-  return Shown(call, made, call.Display());
+  return call.Shown(made, call.Display());
 }
 
 Result<ExprPtr> BuildNvl2(Call& call) {
   FLEUVE_ASSIGN(ExprPtr test, CallNamed(call, "isnotnull", {call.args[0]}));
   FLEUVE_ASSIGN(ExprPtr made, CallNamed(call, "if", {test, call.args[1], call.args[2]}));
-  return Shown(call, made, call.Display());
+  return call.Shown(made, call.Display());
 }
 
 Result<ExprPtr> BuildZero(Call& call) {
   ExprPtr zero = MakeLiteral(types::Value(0), DataType::Int());
   if (call.name == "nullifzero") {
     FLEUVE_ASSIGN(ExprPtr equal, CallNamed(call, "=", {call.args[0], zero}));
-    return Shown(call, MakeCase({equal, MakeNull(call.type(0)), call.args[0]}, true, call.type(0)), call.Display());
+    return call.Shown(MakeCase({equal, MakeNull(call.type(0)), call.args[0]}, true, call.type(0)), call.Display());
   }
   FLEUVE_ASSIGN(ExprPtr made, CallNamed(call, "coalesce", {call.args[0], zero}));
-  return Shown(call, made, call.Display());
+  return call.Shown(made, call.Display());
 }
 
 Result<ExprPtr> BuildExtreme(Call& call) {
@@ -152,7 +145,7 @@ Result<ExprPtr> BuildDecode(Call& call) {
     parts.push_back(call.args[i]);
   }
   FLEUVE_ASSIGN(ExprPtr made, CallNamed(call, "when", parts));
-  return Shown(call, made, display);
+  return call.Shown(made, display);
 }
 
 Result<ExprPtr> BuildIsNan(Call& call) {

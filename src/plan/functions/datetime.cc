@@ -97,8 +97,6 @@ namespace fleuve::plan::functions {
 
 namespace {
 
-ExprPtr Shown(const ExprPtr& expr, std::string display) { return WithDisplay(expr, std::move(display)); }
-
 bool UsesNtz(const Call& call) {
   if (!call.config.conf) {
     return false;
@@ -120,18 +118,19 @@ ExprPtr MakeCurrent(const char* what, Value value, DataType type) {
 Result<ExprPtr> BuildCurrent(Call& call) {
   std::string display = call.name + "()";
   if (call.name == "current_timezone") {
-    return Shown(MakeLiteral(Value(call.config.session_zone), DataType::String()), display);
+    return WithDisplay(MakeLiteral(Value(call.config.session_zone), DataType::String()), display);
   }
   std::int64_t now = call.config.now_micros;
   if (call.name == "current_timestamp" || call.name == "now") {
-    return Shown(MakeCurrent("current_timestamp", Value(now), DataType::Timestamp()), display);
+    return WithDisplay(MakeCurrent("current_timestamp", Value(now), DataType::Timestamp()), display);
   }
   FLEUVE_ASSIGN(auto zone, types::TimeZone::Find(call.config.session_zone));
   std::int64_t local = zone->UtcToLocal(now);
   if (call.name == "localtimestamp") {
-    return Shown(MakeCurrent("localtimestamp", Value(local), DataType::TimestampNtz()), display);
+    return WithDisplay(MakeCurrent("localtimestamp", Value(local), DataType::TimestampNtz()), display);
   }
-  return Shown(MakeCurrent("current_date", Value(FloorDiv(local, 86400000000)), DataType::Date()), "current_date()");
+  return WithDisplay(MakeCurrent("current_date", Value(FloorDiv(local, 86400000000)), DataType::Date()),
+                     "current_date()");
 }
 
 /// The fields of a date; the name is a constant parameter.
@@ -189,7 +188,7 @@ Result<ExprPtr> BuildExtract(Call& call) {
     return call.Mismatch("NON_FOLDABLE_INPUT", "the input `field` should be a foldable \"STRING\" expression.");
   }
   if (literal->is_null()) {
-    return Shown(MakeNull(DataType::Double()), display);
+    return WithDisplay(MakeNull(DataType::Double()), display);
   }
   std::string field = AsciiUpper(literal->text());
   auto is = [&](std::initializer_list<const char*> names) {
@@ -209,7 +208,7 @@ Result<ExprPtr> BuildExtract(Call& call) {
   const DataType source = call.type(0);
   auto finish = [&](Result<ExprPtr> made) -> Result<ExprPtr> {
     FLEUVE_ASSIGN(ExprPtr expr, std::move(made));
-    return Shown(expr, display);
+    return WithDisplay(expr, display);
   };
   if (source.Is(TypeKind::kDayTimeInterval) || source.Is(TypeKind::kYearMonthInterval) ||
       source.Is(TypeKind::kCalendarInterval)) {
@@ -318,7 +317,7 @@ Result<ExprPtr> BuildTimestampAdd(Call& call) {
                           {call.args[2], call.args[1], MakeLiteral(Value(unit), DataType::String()),
                            MakeLiteral(Value(call.config.session_zone), DataType::String())},
                           type, call.AnyNullable(), true);
-  return Shown(made, display);
+  return WithDisplay(made, display);
 }
 
 Result<ExprPtr> BuildTimestampDiff(Call& call) {
@@ -331,7 +330,7 @@ Result<ExprPtr> BuildTimestampDiff(Call& call) {
                           {call.args[1], call.args[2], MakeLiteral(Value(unit), DataType::String()),
                            MakeLiteral(Value(call.config.session_zone), DataType::String())},
                           DataType::Long(), call.AnyNullable());
-  return Shown(made, display);
+  return WithDisplay(made, display);
 }
 
 Result<ExprPtr> BuildDateAdd(Call& call) {
@@ -392,10 +391,10 @@ Result<ExprPtr> BuildToTimestamp(Call& call) {
       return call.Unexpected(0, "(\"STRING\" or \"DATE\" or \"TIMESTAMP\" or \"TIMESTAMP_NTZ\")");
     }
     FLEUVE_ASSIGN(ExprPtr made, MakeCast(call.args[0], target, mode, call.config));
-    return Shown(made, call.Display());
+    return WithDisplay(made, call.Display());
   }
   FLEUVE_TRY(call.To(1, DataType::String()));
-  return Shown(ParseWith(call, call.args[0], call.args[1], ntz, is_try), call.Display());
+  return WithDisplay(ParseWith(call, call.args[0], call.args[1], ntz, is_try), call.Display());
 }
 
 Result<ExprPtr> BuildToDate(Call& call) {
@@ -410,7 +409,7 @@ Result<ExprPtr> BuildToDate(Call& call) {
     return call.Unexpected(0, "(\"STRING\" or \"DATE\" or \"TIMESTAMP\" or \"TIMESTAMP_NTZ\")");
   }
   FLEUVE_ASSIGN(ExprPtr made, MakeCast(value, DataType::Date(), mode, call.config));
-  return Shown(made, call.Display());
+  return WithDisplay(made, call.Display());
 }
 
 Result<ExprPtr> BuildUnixTimestamp(Call& call) {
@@ -419,7 +418,7 @@ Result<ExprPtr> BuildUnixTimestamp(Call& call) {
   if (call.size() == 0) {
     display = "unix_timestamp(current_timestamp(), yyyy-MM-dd HH:mm:ss)";
     std::int64_t seconds = FloorDiv(call.config.now_micros, 1000000);
-    return Shown(MakeCurrent("unix_timestamp", Value(seconds), DataType::Long()), display);
+    return WithDisplay(MakeCurrent("unix_timestamp", Value(seconds), DataType::Long()), display);
   }
   display = call.name + "(" + call.shown[0] + ", " + (call.size() == 2 ? call.shown[1] : pattern->display) + ")";
   if (call.size() == 2) {
@@ -435,7 +434,8 @@ Result<ExprPtr> BuildUnixTimestamp(Call& call) {
   } else {
     return call.Unexpected(0, "(\"STRING\" or \"DATE\" or \"TIMESTAMP\" or \"TIMESTAMP_NTZ\")");
   }
-  return Shown(MakeCall("spark_unix_timestamp", {value}, DataType::Long(), !call.ansi() || value->nullable), display);
+  return WithDisplay(MakeCall("spark_unix_timestamp", {value}, DataType::Long(), !call.ansi() || value->nullable),
+                     display);
 }
 
 Result<ExprPtr> BuildFromUnixtime(Call& call) {
@@ -509,7 +509,7 @@ Result<ExprPtr> BuildMakeTimestamp(Call& call) {
     }
     const std::string display = call.Display();
     FLEUVE_TRY(call.Cast(0, UsesNtz(call) ? DataType::TimestampNtz() : DataType::Timestamp()));
-    return Shown(call.args[0], display);
+    return WithDisplay(call.args[0], display);
   }
   if (call.size() != 6 && call.size() != 7) {
     if (call.size() == 2 || call.size() == 3) {
@@ -554,7 +554,7 @@ Result<ExprPtr> BuildConvertTimezone(Call& call) {
   FLEUVE_TRY(call.To(0, DataType::String()));
   FLEUVE_TRY(call.To(1, DataType::String()));
   FLEUVE_TRY(call.To(2, DataType::TimestampNtz()));
-  return Shown(call.Make("spark_convert_timezone", DataType::TimestampNtz(), call.AnyNullable(), true), display);
+  return WithDisplay(call.Make("spark_convert_timezone", DataType::TimestampNtz(), call.AnyNullable(), true), display);
 }
 
 Result<ExprPtr> BuildNextDay(Call& call) {
@@ -569,7 +569,7 @@ Result<ExprPtr> BuildWindowTime(Call& call) {
     return call.Unexpected(0, "STRUCT");
   }
   ExprPtr end = MakeGetField(call.args[0], 1);
-  return Shown(MakeCall("spark_window_time", {end}, end->type, end->nullable), call.Display());
+  return WithDisplay(MakeCall("spark_window_time", {end}, end->type, end->nullable), call.Display());
 }
 
 /// A mark that the analyzer makes into a column below: it drops rows without a time and multiplies those of sliding
@@ -605,7 +605,7 @@ Result<ExprPtr> BuildSessionWindow(Call& call) {
     return call.Unexpected(1, "STRING");
   }
   call.Hidden(Value(call.config.session_zone), DataType::String());
-  return Shown(call.Make("spark_session_window", session, true, fails), "session_window");
+  return WithDisplay(call.Make("spark_session_window", session, true, fails), "session_window");
 }
 
 Result<ExprPtr> BuildTimeConversion(Call& call) {

@@ -11,8 +11,6 @@ using types::Value;
 
 namespace {
 
-ExprPtr Shown(const ExprPtr& expr, std::string display) { return WithDisplay(expr, std::move(display)); }
-
 /// round, bround: the scale is a constant.
 Result<ExprPtr> BuildRound(Call& call) {
   FLEUVE_TRY(call.ToNumeric(0));
@@ -39,7 +37,7 @@ Result<ExprPtr> BuildRound(Call& call) {
     }
   }
   if (literal->is_null()) {
-    return Shown(MakeNull(type), call.Display());
+    return WithDisplay(MakeNull(type), call.Display());
   }
   const char* function = call.name == "bround" ? "spark_bround" : "spark_round";
   return call.Make(function + ModeSuffix(call), type, true, fails);
@@ -71,7 +69,7 @@ Result<ExprPtr> BuildCeil(Call& call) {
       int new_scale = std::min(type.scale(), scale);
       type = DataType::Decimal(std::min(integral_least + new_scale, 38), new_scale);
     }
-    return Shown(call.Make(up ? "spark_ceil_scale" : "spark_floor_scale", type, true, false), display);
+    return WithDisplay(call.Make(up ? "spark_ceil_scale" : "spark_floor_scale", type, true, false), display);
   }
   if (!call.type(0).Is(TypeKind::kDecimal) && !call.type(0).Is(TypeKind::kLong)) {
     if (call.type(0).IsIntegral()) {
@@ -85,12 +83,12 @@ Result<ExprPtr> BuildCeil(Call& call) {
     const DataType& d = call.type(0);
     type = d.scale() == 0 ? d : DataType::Decimal(std::min(d.precision() - d.scale() + 1, 38), 0);
   }
-  return Shown(call.Make(up ? "spark_ceil" : "spark_floor", type, true), display);
+  return WithDisplay(call.Make(up ? "spark_ceil" : "spark_floor", type, true), display);
 }
 
 Result<ExprPtr> BuildConstant(Call& call) {
   double value = call.name == "pi" ? 3.141592653589793 : 2.718281828459045;
-  return Shown(MakeLiteral(Value(value), DataType::Double()), AsciiUpper(call.name) + "()");
+  return WithDisplay(MakeLiteral(Value(value), DataType::Double()), AsciiUpper(call.name) + "()");
 }
 
 Result<ExprPtr> BuildLog(Call& call) {
@@ -100,7 +98,7 @@ Result<ExprPtr> BuildLog(Call& call) {
   for (std::size_t i = 0; i < call.size(); ++i) {
     FLEUVE_TRY(call.To(i, DataType::Double()));
   }
-  return Shown(call.Make(call.size() == 2 ? "spark_log_base" : "spark_ln", DataType::Double(), true), display);
+  return WithDisplay(call.Make(call.size() == 2 ? "spark_log_base" : "spark_ln", DataType::Double(), true), display);
 }
 
 Result<ExprPtr> BuildSign(Call& call) {
@@ -108,7 +106,7 @@ Result<ExprPtr> BuildSign(Call& call) {
   if (!call.type(0).Is(TypeKind::kDayTimeInterval) && !call.type(0).Is(TypeKind::kYearMonthInterval)) {
     FLEUVE_TRY(call.To(0, DataType::Double()));
   }
-  return Shown(call.Make("spark_sign", DataType::Double(), true), display);
+  return WithDisplay(call.Make("spark_sign", DataType::Double(), true), display);
 }
 
 Result<ExprPtr> BuildBitCount(Call& call) {
@@ -160,7 +158,7 @@ Result<ExprPtr> BuildRandom(Call& call) {
   std::string display = call.size() == 1 ? call.Display(shown) : shown + "()";
   ExprPtr made = MakeCall(normal ? "spark_randn" : "spark_rand", {MakeLiteral(Value(seed), DataType::Long())},
                           DataType::Double(), false, false, false);
-  return Shown(made, display);
+  return WithDisplay(made, display);
 }
 
 Result<ExprPtr> BuildUniform(Call& call) {
@@ -202,7 +200,7 @@ Result<ExprPtr> BuildUniform(Call& call) {
   FLEUVE_ASSIGN(ExprPtr made, MakeCast(sum, type, call.config));
   auto copy = std::make_shared<Expr>(*made);
   copy->nullable = call.AnyNullable();
-  return Shown(copy, display);
+  return WithDisplay(copy, display);
 }
 
 Result<ExprPtr> BuildRandStr(Call& call) {
@@ -219,7 +217,7 @@ Result<ExprPtr> BuildRandStr(Call& call) {
   }
   ExprPtr made = MakeCall("spark_randstr", {call.args[0], MakeLiteral(Value(seed), DataType::Long())},
                           DataType::String(), false, true, false);
-  return Shown(made, display);
+  return WithDisplay(made, display);
 }
 
 Result<ExprPtr> BuildConv(Call& call) {

@@ -15,8 +15,6 @@ std::uint64_t RandomSeed() {
 
 namespace {
 
-ExprPtr Shown(const ExprPtr& expr, std::string display) { return WithDisplay(expr, std::move(display)); }
-
 Result<ExprPtr> BuildSessionText(Call& call) {
   std::string text;
   if (call.name == "current_catalog") {
@@ -29,7 +27,7 @@ Result<ExprPtr> BuildSessionText(Call& call) {
     text = call.config.current_database;
   }
   const std::string shown = call.name == "current_database" ? "current_schema" : call.name;
-  return Shown(MakeLiteral(Value(text), DataType::String()), shown + "()");
+  return WithDisplay(MakeLiteral(Value(text), DataType::String()), shown + "()");
 }
 
 Result<ExprPtr> BuildUuid(Call& call) {
@@ -42,27 +40,27 @@ Result<ExprPtr> BuildUuid(Call& call) {
     }
     seed = literal->integer();
   }
-  return Shown(
+  return WithDisplay(
       MakeCall("spark_uuid", {MakeLiteral(Value(seed), DataType::Long())}, DataType::String(), false, false, false),
       display);
 }
 
 Result<ExprPtr> BuildRowId(Call& call) {
-  return Shown(MakeCall("spark_monotonically_increasing_id", {}, DataType::Long(), false, false, false),
-               call.Display());
+  return WithDisplay(MakeCall("spark_monotonically_increasing_id", {}, DataType::Long(), false, false, false),
+                     call.Display());
 }
 
 Result<ExprPtr> BuildPartitionId(Call& call) {
   // A result has one partition.
-  return Shown(MakeLiteral(Value(0), DataType::Int()),
-               call.name == "spark_partition_id" ? "SPARK_PARTITION_ID()" : call.Display());
+  return WithDisplay(MakeLiteral(Value(0), DataType::Int()),
+                     call.name == "spark_partition_id" ? "SPARK_PARTITION_ID()" : call.Display());
 }
 
 Result<ExprPtr> BuildInputFile(Call& call) {
   if (call.name != "input_file_name") {
-    return Shown(MakeLiteral(Value(std::int64_t{-1}), DataType::Long()), call.Display());
+    return WithDisplay(MakeLiteral(Value(std::int64_t{-1}), DataType::Long()), call.Display());
   }
-  return Shown(MakeCall("spark_input_file_name", {}, DataType::String(), false, false, false), call.Display());
+  return WithDisplay(MakeCall("spark_input_file_name", {}, DataType::String(), false, false, false), call.Display());
 }
 
 Result<ExprPtr> BuildRaiseError(Call& call) {

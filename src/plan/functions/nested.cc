@@ -10,8 +10,6 @@ using types::Value;
 
 namespace {
 
-ExprPtr Shown(const ExprPtr& expr, std::string display) { return WithDisplay(expr, std::move(display)); }
-
 /// struct(a, b AS x, 1): named after columns, aliases or positions.
 Result<ExprPtr> BuildStruct(Call& call) {
   std::vector<StructField> fields;
@@ -36,7 +34,7 @@ Result<ExprPtr> BuildStruct(Call& call) {
     fields.push_back({name, call.type(i), call.args[i]->nullable, metadata});
     display += (i > 0 ? ", " : "") + shown;
   }
-  return Shown(MakeCall("spark_struct", call.args, DataType::Struct(fields), false), display + ")");
+  return WithDisplay(MakeCall("spark_struct", call.args, DataType::Struct(fields), false), display + ")");
 }
 
 Result<ExprPtr> BuildNamedStruct(Call& call) {
@@ -59,7 +57,7 @@ Result<ExprPtr> BuildNamedStruct(Call& call) {
     fields.push_back({name->text(), call.type(i + 1), call.args[i + 1]->nullable, Json()});
     values.push_back(call.args[i + 1]);
   }
-  return Shown(MakeCall("spark_struct", values, DataType::Struct(fields), false), call.Display("named_struct"));
+  return WithDisplay(MakeCall("spark_struct", values, DataType::Struct(fields), false), call.Display("named_struct"));
 }
 
 Result<ExprPtr> BuildArray(Call& call) {
@@ -68,7 +66,7 @@ Result<ExprPtr> BuildArray(Call& call) {
   if (call.size() == 0) {
     element = DataType::Void();
   }
-  return Shown(MakeCall("spark_array", call.args, DataType::Array(element, call.AnyNullable()), false), display);
+  return WithDisplay(MakeCall("spark_array", call.args, DataType::Array(element, call.AnyNullable()), false), display);
 }
 
 Result<ExprPtr> BuildMap(Call& call) {
@@ -95,7 +93,8 @@ Result<ExprPtr> BuildMap(Call& call) {
     last_wins = policy && EqualsIgnoreAsciiCase(*policy, "LAST_WIN");
   }
   call.Hidden(Value(last_wins), DataType::Boolean());
-  return Shown(MakeCall("spark_map", call.args, DataType::Map(key, value, nullable), false, call.size() > 1), display);
+  return WithDisplay(MakeCall("spark_map", call.args, DataType::Map(key, value, nullable), false, call.size() > 1),
+                     display);
 }
 
 /// array[index] (from 0) and map[key].
@@ -118,14 +117,14 @@ Result<ExprPtr> BuildElement(Call& call) {
       nullable = call.args[0]->children[static_cast<std::size_t>(index->integer())]->nullable;
     }
     call.Hidden(Value(call.ansi()), DataType::Boolean());
-    return Shown(call.Make("spark_element", container.element(), nullable, call.ansi()), display);
+    return WithDisplay(call.Make("spark_element", container.element(), nullable, call.ansi()), display);
   }
   if (!container.Is(TypeKind::kMap)) {
     return call.Unexpected(0, "ARRAY\" or \"MAP");
   }
   FLEUVE_TRY(call.To(1, container.key()));
   call.Hidden(Value(false), DataType::Boolean());
-  return Shown(call.Make("spark_element", container.value(), true), display);
+  return WithDisplay(call.Make("spark_element", container.value(), true), display);
 }
 
 }  // namespace

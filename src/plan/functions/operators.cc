@@ -33,13 +33,6 @@ std::string OperatorDisplay(const Call& call) {
   return "(" + call.shown[0] + " " + Symbol(call) + " " + call.shown[1] + ")";
 }
 
-ExprPtr Shown(const Call& call, const ExprPtr& expr, std::string display) {
-  auto copy = std::make_shared<Expr>(*expr);
-  copy->display = std::move(display);
-  copy->context = call.source.context;
-  return copy;
-}
-
 Error DiffTypes(const Call& call) {
   return Error(ErrorKind::kInvalidArgument, "DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES",
                "Cannot resolve \"" + OperatorDisplay(call) +
@@ -218,7 +211,7 @@ Result<ExprPtr> NumericOperation(Call& call, Op op) {
   bool nullable =
       call.AnyNullable() || (!ansi && can_go_wrong && (type.Is(TypeKind::kDecimal) || IsTry(call))) || division;
   ExprPtr made = call.Make(std::string(NameOf(op)) + Suffix(call), type, nullable, ansi && can_go_wrong);
-  return Shown(call, made, std::move(display));
+  return call.Shown(made, std::move(display));
 }
 
 /// Date, timestamp and interval sums; nullptr where none of the operands is one.
@@ -227,7 +220,7 @@ Result<ExprPtr> TimeOperation(Call& call, bool subtract) {
   std::string display = OperatorDisplay(call);
   auto finish = [&](Result<ExprPtr> made) -> Result<ExprPtr> {
     FLEUVE_ASSIGN(ExprPtr expr, std::move(made));
-    return Shown(call, expr, display);
+    return call.Shown(expr, display);
   };
   auto node = [&](const char* function, DataType type, bool fails) -> Result<ExprPtr> {
     bool is_try = IsTry(call);
@@ -398,7 +391,7 @@ Result<ExprPtr> ScaleInterval(Call& call, bool divide) {
                                                                 : interval;
   std::string name =
       std::string(divide ? "spark_interval_divide" : "spark_interval_multiply") + (IsTry(call) ? "_try" : "");
-  return Shown(call, call.Make(name, result, call.AnyNullable() || IsTry(call), !IsTry(call)), display);
+  return call.Shown(call.Make(name, result, call.AnyNullable() || IsTry(call), !IsTry(call)), display);
 }
 
 Result<ExprPtr> BuildMultiply(Call& call) {
@@ -421,7 +414,7 @@ Result<ExprPtr> BuildPmod(Call& call) { return NumericOperation(call, Op::kPmod)
 Result<ExprPtr> BuildIntegralDivide(Call& call) {
   std::string display = "(" + call.shown[0] + " div " + call.shown[1] + ")";
   if (IsInterval(call.type(0)) && call.type(0).kind() == call.type(1).kind()) {
-    return Shown(call, call.Make("spark_div", DataType::Long(), true, true), display);
+    return call.Shown(call.Make("spark_div", DataType::Long(), true, true), display);
   }
   FLEUVE_TRY(PromoteArithmetic(call));
   for (std::size_t i = 0; i < 2; ++i) {
@@ -438,7 +431,7 @@ Result<ExprPtr> BuildIntegralDivide(Call& call) {
                                                       : WrongOperand(call, "(\"BIGINT\" or \"DECIMAL\")");
   }
   bool fails = call.ansi();
-  return Shown(call, call.Make("spark_div" + ModeSuffix(call), DataType::Long(), true, fails), display);
+  return call.Shown(call.Make("spark_div" + ModeSuffix(call), DataType::Long(), true, fails), display);
 }
 
 Result<ExprPtr> BuildNegate(Call& call) {
@@ -451,17 +444,17 @@ Result<ExprPtr> BuildNegate(Call& call) {
   }
   const DataType type = call.type(0);
   if (type.Is(TypeKind::kCalendarInterval)) {
-    return Shown(call, call.Make("spark_calendar_negate", type, call.AnyNullable(), true), display);
+    return call.Shown(call.Make("spark_calendar_negate", type, call.AnyNullable(), true), display);
   }
   bool fails = call.ansi() && (type.IsIntegral() || IsInterval(type));
-  return Shown(call, call.Make("spark_negate" + ModeSuffix(call), type, call.AnyNullable(), fails), display);
+  return call.Shown(call.Make("spark_negate" + ModeSuffix(call), type, call.AnyNullable(), fails), display);
 }
 
 Result<ExprPtr> BuildPositive(Call& call) {
   if (!IsInterval(call.type(0))) {
     FLEUVE_TRY(call.ToNumeric(0));
   }
-  return Shown(call, call.args[0], "(+ " + call.shown[0] + ")");
+  return call.Shown(call.args[0], "(+ " + call.shown[0] + ")");
 }
 
 Result<ExprPtr> BuildAbs(Call& call) {
@@ -493,7 +486,7 @@ Result<ExprPtr> BuildBitwise(Call& call) {
   }
   FLEUVE_ASSIGN(DataType type, call.ToCommon(0, 2));
   const char* function = call.name == "&" ? "spark_bit_and" : call.name == "|" ? "spark_bit_or" : "spark_bit_xor";
-  return Shown(call, call.Make(function, type), display);
+  return call.Shown(call.Make(function, type), display);
 }
 
 Result<ExprPtr> BuildBitNot(Call& call) {
@@ -504,7 +497,7 @@ Result<ExprPtr> BuildBitNot(Call& call) {
   if (!call.type(0).IsIntegral()) {
     return call.Unexpected(0, "INTEGRAL");
   }
-  return Shown(call, call.Make("spark_bit_not", call.type(0)), display);
+  return call.Shown(call.Make("spark_bit_not", call.type(0)), display);
 }
 
 Result<ExprPtr> BuildShift(Call& call) {
@@ -516,7 +509,7 @@ Result<ExprPtr> BuildShift(Call& call) {
   const char* function = left             ? "spark_shift_left"
                          : unsigned_right ? "spark_shift_right_unsigned"
                                           : "spark_shift_right";
-  return Shown(call, call.Make(function, call.type(0)), display);
+  return call.Shown(call.Make(function, call.type(0)), display);
 }
 
 // ---- Comparison ----
@@ -602,7 +595,7 @@ Result<ExprPtr> Compare(Call& call, const char* function, std::string display) {
         .With("dataType", "\"" + call.type(0).Sql() + "\"");
   }
   bool null_safe = std::string_view(function) == "eqnullsafe";
-  return Shown(call, call.Make(function, DataType::Boolean(), !null_safe && call.AnyNullable()), std::move(display));
+  return call.Shown(call.Make(function, DataType::Boolean(), !null_safe && call.AnyNullable()), std::move(display));
 }
 
 /// Spark compares an integer with a decimal literal as integers: the literal is rounded to the side that keeps the
@@ -660,7 +653,7 @@ Result<ExprPtr> BuildComparison(Call& call) {
   std::string equal = "(" + call.shown[0] + " = " + call.shown[1] + ")";
   FLEUVE_ASSIGN(ExprPtr inner, Compare(call, "eq", equal));
   ExprPtr made = MakeCall("not", {inner}, DataType::Boolean(), inner->nullable);
-  return Shown(call, made, "(NOT " + equal + ")");
+  return call.Shown(made, "(NOT " + equal + ")");
 }
 
 // ---- Logic ----
@@ -691,19 +684,19 @@ Result<ExprPtr> BuildLogic(Call& call) {
   }
   std::string display = "(" + call.shown[0] + word + call.shown[1] + ")";
   FLEUVE_TRY(ToBooleans(call));
-  return Shown(call, call.Make(conjunction ? "and" : "or", DataType::Boolean()), display);
+  return call.Shown(call.Make(conjunction ? "and" : "or", DataType::Boolean()), display);
 }
 
 Result<ExprPtr> BuildNot(Call& call) {
   std::string display = "(NOT " + call.shown[0] + ")";
   FLEUVE_TRY(ToBooleans(call));
-  return Shown(call, call.Make("not", DataType::Boolean()), display);
+  return call.Shown(call.Make("not", DataType::Boolean()), display);
 }
 
 Result<ExprPtr> BuildIsNull(Call& call) {
   bool negated = call.name == "isnotnull";
-  return Shown(call, call.Make(negated ? "isnotnull" : "isnull", DataType::Boolean(), false),
-               "(" + call.shown[0] + (negated ? " IS NOT NULL)" : " IS NULL)"));
+  return call.Shown(call.Make(negated ? "isnotnull" : "isnull", DataType::Boolean(), false),
+                    "(" + call.shown[0] + (negated ? " IS NOT NULL)" : " IS NULL)"));
 }
 
 Result<ExprPtr> BuildIn(Call& call) {
@@ -755,16 +748,16 @@ Result<ExprPtr> BuildIn(Call& call) {
                          "The `in` does not support ordering on type \"" + call.type(0).Sql() + "\".");
   }
   if (call.size() == 1) {
-    return Shown(call, MakeLiteral(types::Value(false), DataType::Boolean()), display);
+    return call.Shown(MakeLiteral(types::Value(false), DataType::Boolean()), display);
   }
-  return Shown(call, call.Make("in", DataType::Boolean(), call.AnyNullable()), display);
+  return call.Shown(call.Make("in", DataType::Boolean(), call.AnyNullable()), display);
 }
 
 Result<ExprPtr> BuildBetween(Call& call) {
   std::string display = "between(" + call.shown[0] + ", " + call.shown[1] + ", " + call.shown[2] + ")";
   FLEUVE_ASSIGN(ExprPtr low, CallNamed(call, ">=", {call.args[0], call.args[1]}));
   FLEUVE_ASSIGN(ExprPtr high, CallNamed(call, "<=", {call.args[0], call.args[2]}));
-  return Shown(call, MakeAnd(low, high), display);
+  return call.Shown(MakeAnd(low, high), display);
 }
 
 }  // namespace

@@ -8,8 +8,6 @@ using types::Value;
 
 namespace {
 
-ExprPtr Shown(const ExprPtr& expr, std::string display) { return WithDisplay(expr, std::move(display)); }
-
 Result<ExprPtr> BuildLike(Call& call) {
   bool ilike = call.name == "ilike";
   Value escape("\\");
@@ -38,8 +36,8 @@ Result<ExprPtr> BuildLike(Call& call) {
   if (const Value* pattern = call.LiteralOf(1); pattern != nullptr && !pattern->is_null()) {
     fails = pattern->text().find(escape.text()) != std::string::npos;
   }
-  return Shown(call.Make(ilike ? "spark_ilike" : "spark_like", DataType::Boolean(), call.AnyNullable(), fails),
-               display);
+  return WithDisplay(call.Make(ilike ? "spark_ilike" : "spark_like", DataType::Boolean(), call.AnyNullable(), fails),
+                     display);
 }
 
 /// Spark does not look at what a comparison with many patterns is made of: it may be NULL.
@@ -70,7 +68,8 @@ Result<ExprPtr> BuildLikeMany(Call& call) {
   if (ilike) {
     shown.erase(shown.find("ilike"), 1);
   }
-  return Shown(WithNullable(result), shown + "(" + (ilike ? "lower(" + call.shown[0] + ")" : call.shown[0]) + ")");
+  return WithDisplay(WithNullable(result),
+                     shown + "(" + (ilike ? "lower(" + call.shown[0] + ")" : call.shown[0]) + ")");
 }
 
 bool PatternIsPlain(const Call& call, std::size_t i) {
@@ -86,7 +85,8 @@ Result<ExprPtr> BuildRLike(Call& call) {
   std::string display = call.Display(upper);
   FLEUVE_TRY(call.To(0, DataType::String()));
   FLEUVE_TRY(call.To(1, DataType::String()));
-  return Shown(call.Make("spark_rlike", DataType::Boolean(), call.AnyNullable(), !PatternIsPlain(call, 1)), display);
+  return WithDisplay(call.Make("spark_rlike", DataType::Boolean(), call.AnyNullable(), !PatternIsPlain(call, 1)),
+                     display);
 }
 
 Result<ExprPtr> BuildExtract(Call& call) {

@@ -60,6 +60,8 @@ class Call {
   ExprPtr Make(std::string function, types::DataType type) const {
     return Make(std::move(function), type, AnyNullable());
   }
+  /// `expr` shown as `display`, its errors pointing at the call.
+  ExprPtr Shown(const ExprPtr& expr, std::string display) const;
   /// kAggregate of `function` over `args`, with distinct, filter and order of the call, shown as Spark shows it.
   ExprPtr Aggregate(std::string function, types::DataType type, bool nullable) const;
   ExprPtr Aggregate(std::string function, types::DataType type, bool nullable, std::string display) const;

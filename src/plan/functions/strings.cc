@@ -11,13 +11,6 @@ using types::Value;
 
 namespace {
 
-ExprPtr Shown(const Call& call, const ExprPtr& expr, std::string display) {
-  auto copy = std::make_shared<Expr>(*expr);
-  copy->display = std::move(display);
-  copy->context = call.source.context;
-  return copy;
-}
-
 Result<ExprPtr> BuildConcat(Call& call) {
   std::string display = "concat(";
   for (std::size_t i = 0; i < call.size(); ++i) {
@@ -25,7 +18,7 @@ Result<ExprPtr> BuildConcat(Call& call) {
   }
   display += ")";
   if (call.size() == 0) {
-    return Shown(call, MakeLiteral(Value(""), DataType::String()), display);
+    return call.Shown(MakeLiteral(Value(""), DataType::String()), display);
   }
   bool arrays = false;
   bool binaries = true;
@@ -45,13 +38,13 @@ Result<ExprPtr> BuildConcat(Call& call) {
       }
     }
     FLEUVE_ASSIGN(DataType type, call.ToCommon(0, call.size()));
-    return Shown(call, call.Make("spark_concat_arrays", type), display);
+    return call.Shown(call.Make("spark_concat_arrays", type), display);
   }
   if (any && binaries) {
     for (std::size_t i = 0; i < call.size(); ++i) {
       FLEUVE_TRY(call.To(i, DataType::Binary()));
     }
-    return Shown(call, call.Make("spark_concat", DataType::Binary()), display);
+    return call.Shown(call.Make("spark_concat", DataType::Binary()), display);
   }
   for (std::size_t i = 0; i < call.size(); ++i) {
     if (call.type(i).Is(TypeKind::kBinary)) {
@@ -59,7 +52,7 @@ Result<ExprPtr> BuildConcat(Call& call) {
     }
     FLEUVE_TRY(call.To(i, DataType::String()));
   }
-  return Shown(call, call.Make("spark_concat", DataType::String()), display);
+  return call.Shown(call.Make("spark_concat", DataType::String()), display);
 }
 
 /// concat_ws(sep, ...): strings and arrays of strings.
@@ -147,7 +140,7 @@ Result<ExprPtr> BuildTrim(Call& call) {
   for (std::size_t i = 0; i < call.size(); ++i) {
     FLEUVE_TRY(call.To(i, DataType::String()));
   }
-  return Shown(call, call.Make(function, DataType::String()), display);
+  return call.Shown(call.Make(function, DataType::String()), display);
 }
 
 Result<ExprPtr> BuildLength(Call& call) {
@@ -245,12 +238,11 @@ Result<ExprPtr> BuildToBinary(Call& call) {
   }
   static const std::set<std::string> kFormats = {"hex", "base64", "utf-8", "utf8"};
   if (format->is_null() || (is_try && !kFormats.contains(AsciiLower(format->text())))) {
-    return Shown(call, MakeNull(DataType::Binary()), display);
+    return call.Shown(MakeNull(DataType::Binary()), display);
   }
   const bool nullable = is_try || call.AnyNullable() || AsciiLower(format->text()) != "base64";
-  return Shown(call,
-               call.Make(is_try ? "spark_to_binary_try" : "spark_to_binary", DataType::Binary(), nullable, !is_try),
-               display);
+  return call.Shown(
+      call.Make(is_try ? "spark_to_binary_try" : "spark_to_binary", DataType::Binary(), nullable, !is_try), display);
 }
 
 Result<ExprPtr> BuildParseUrl(Call& call) {
@@ -373,7 +365,7 @@ Result<ExprPtr> BuildToChar(Call& call) {
     if (!made.ok() || call.name == "to_char") {
       return made;
     }
-    return Shown(call, *made, name != nullptr ? call.name + "(" + call.shown[0] + ")" : call.Display());
+    return call.Shown(*made, name != nullptr ? call.name + "(" + call.shown[0] + ")" : call.Display());
   }
   if (type.IsIntegral()) {
     FLEUVE_TRY(call.Cast(0, DecimalForType(type)));

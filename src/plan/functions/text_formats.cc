@@ -83,13 +83,6 @@ void HideOptions(Call& call, const Options& options) {
 
 namespace {
 
-ExprPtr Shown(const Call& call, const ExprPtr& expr, std::string display) {
-  auto copy = std::make_shared<Expr>(*expr);
-  copy->display = std::move(display);
-  copy->context = call.source.context;
-  return copy;
-}
-
 /// A schema as text: DDL or the JSON that clients send.
 Result<DataType> SchemaFromText(const Call& call, const std::string& text) {
   sql::ParserOptions options;
@@ -141,7 +134,7 @@ Result<ExprPtr> BuildFromJson(Call& call) {
   call.args.resize(1);
   FLEUVE_TRY(call.To(0, DataType::String()));
   HideOptions(call, options);
-  return Shown(call, call.Make("spark_from_json", schema, true, IsFailFast(options)), display);
+  return call.Shown(call.Make("spark_from_json", schema, true, IsFailFast(options)), display);
 }
 
 Result<ExprPtr> BuildToJson(Call& call) {
@@ -156,10 +149,10 @@ Result<ExprPtr> BuildToJson(Call& call) {
   call.args.resize(1);
   if (type.Is(TypeKind::kVariant)) {
     call.Hidden(Value(call.config.session_zone), DataType::String());
-    return Shown(call, call.Make("spark_variant_to_json", DataType::String(), true), display);
+    return call.Shown(call.Make("spark_variant_to_json", DataType::String(), true), display);
   }
   HideOptions(call, options);
-  return Shown(call, call.Make("spark_to_json", DataType::String(), true), display);
+  return call.Shown(call.Make("spark_to_json", DataType::String(), true), display);
 }
 
 // --------------------------------------------------------------------------------------------- inference of schemas
@@ -409,7 +402,7 @@ Result<ExprPtr> BuildSchemaOfJson(Call& call) {
   if (inferred) {
     type = Canonical(*inferred).value_or(DataType::Struct({}));
   }
-  return Shown(call, MakeLiteral(Value(type.Sql()), DataType::String()), "schema_of_json(" + call.shown[0] + ")");
+  return call.Shown(MakeLiteral(Value(type.Sql()), DataType::String()), "schema_of_json(" + call.shown[0] + ")");
 }
 
 DataType InferCsvType(std::string_view text, const std::string& zone) {
@@ -478,8 +471,8 @@ Result<ExprPtr> BuildSchemaOfCsv(Call& call) {
     }
   }
   finish();
-  return Shown(call, MakeLiteral(Value(DataType::Struct(std::move(fields)).Sql()), DataType::String()),
-               "schema_of_csv(" + call.shown[0] + ")");
+  return call.Shown(MakeLiteral(Value(DataType::Struct(std::move(fields)).Sql()), DataType::String()),
+                    "schema_of_csv(" + call.shown[0] + ")");
 }
 
 // --------------------------------------------------------------------------------------------------------------- CSV
@@ -502,7 +495,7 @@ Result<ExprPtr> BuildFromCsv(Call& call) {
   FLEUVE_TRY(call.To(0, DataType::String()));
   const bool nullable = call.args[0]->nullable;
   HideOptions(call, options);
-  return Shown(call, call.Make("spark_from_csv", schema, nullable, true), display);
+  return call.Shown(call.Make("spark_from_csv", schema, nullable, true), display);
 }
 
 Result<ExprPtr> BuildToCsv(Call& call) {
@@ -513,7 +506,7 @@ Result<ExprPtr> BuildToCsv(Call& call) {
   }
   call.args.resize(1);
   HideOptions(call, options);
-  return Shown(call, call.Make("spark_to_csv", DataType::String(), true), display);
+  return call.Shown(call.Make("spark_to_csv", DataType::String(), true), display);
 }
 
 }  // namespace

@@ -9,13 +9,6 @@ using types::Value;
 
 namespace {
 
-ExprPtr Shown(const Call& call, const ExprPtr& expr, std::string display) {
-  auto copy = std::make_shared<Expr>(*expr);
-  copy->display = std::move(display);
-  copy->context = call.source.context;
-  return copy;
-}
-
 Result<void> NeedVariant(Call& call, std::size_t i) {
   if (!call.type(i).Is(TypeKind::kVariant)) {
     return call.Unexpected(i, "VARIANT");
@@ -48,8 +41,8 @@ Result<ExprPtr> BuildVariantGet(Call& call) {
     return call.Mismatch("CAST_WITHOUT_SUGGESTION", "cannot cast \"VARIANT\" to \"" + type.Sql() + "\".");
   }
   call.Hidden(Value(call.config.session_zone), DataType::String());
-  return Shown(call, call.Make(tolerant ? "spark_variant_get_try" : "spark_variant_get", type.AsNullable(), true, true),
-               display);
+  return call.Shown(call.Make(tolerant ? "spark_variant_get_try" : "spark_variant_get", type.AsNullable(), true, true),
+                    display);
 }
 
 Result<ExprPtr> BuildIsVariantNull(Call& call) {
@@ -62,7 +55,7 @@ Result<ExprPtr> BuildSchemaOfVariant(Call& call) {
   const std::string display = call.Display();
   const bool nullable = call.args[0]->nullable;
   call.Hidden(Value(call.config.session_zone), DataType::String());
-  return Shown(call, call.Make("spark_schema_of_variant", DataType::String(), nullable), display);
+  return call.Shown(call.Make("spark_schema_of_variant", DataType::String(), nullable), display);
 }
 
 Result<ExprPtr> BuildToVariantObject(Call& call) {
