@@ -216,6 +216,30 @@ TEST_F(AnalyzerTest, AThousandAddedColumnsAreQuick) {
   EXPECT_LT(nodes, 70);
 }
 
+TEST_F(AnalyzerTest, ValuesThatNestTooDeeplyAreRefused) {
+  const auto nested = [](const std::string& function, int levels) {
+    spark::connect::Expression expr;
+    expr.mutable_literal()->set_integer(1);
+    for (int i = 0; i < levels; ++i) {
+      spark::connect::Expression outer;
+      outer.mutable_unresolved_function()->set_function_name(function);
+      outer.mutable_unresolved_function()->add_arguments()->Swap(&expr);
+      expr.Swap(&outer);
+    }
+    spark::connect::Relation relation = Parse("project { input { range { end: 3 step: 1 } } }");
+    relation.mutable_project()->add_expressions()->Swap(&expr);
+    return relation;
+  };
+  for (const char* function : {"array", "struct"}) {
+    EXPECT_TRUE(Analyze(nested(function, 100), resolver_).ok());
+    for (const int levels : {101, 2000}) {
+      const Result<PlanPtr> plan = Analyze(nested(function, levels), resolver_);
+      ASSERT_FALSE(plan.ok()) << function;
+      EXPECT_THAT(plan.error().message(), HasSubstr("more than 100 levels of arrays, maps and structs"));
+    }
+  }
+}
+
 TEST_F(AnalyzerTest, FiltersReachTheTableAndGuardWhatCanFail) {
   const std::string cast = "cast { expr { " + Attr("name") + " } type_str: \"int\" }";
   const std::string input = Select(Table(), {As(Attr("id"), "i"), As(cast, "n")});
