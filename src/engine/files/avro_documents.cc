@@ -3,16 +3,19 @@
 #include <bzlib.h>
 #include <zlib.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
-#include <map>
+#include <optional>
+#include <set>
 
+#include "avro/decoder.h"
+#include "avro/resolution.h"
+#include "avro/schema.h"
 #include "base/bytes.h"
 #include "base/json.h"
 #include "engine/files/byte_stream_internal.h"
 #include "engine/files/containers_internal.h"
+#include "engine/functions/avro_vectors_internal.h"
 #include "engine/infer.h"
 #include "types/value.h"
 
@@ -20,425 +23,126 @@ namespace fleuve::engine {
 
 namespace {
 
-using types::DataType;
-using types::StructField;
-
-Error Broken(const std::string& path, const char* what) {
-  return Error(ErrorKind::kCorrupt, "FAILED_READ_FILE.NO_HINT",
-               "the Avro file " + path + " is broken: " + std::string(what));
+Error Broken(const std::string& path, const std::string& what) {
+  return Error(ErrorKind::kCorrupt, "FAILED_READ_FILE.NO_HINT", "the Avro file " + path + " is broken: " + what);
 }
 
-/// A schema node.
-struct AvroType {
-  enum class Kind {
-    kNull,
-    kBoolean,
-    kInt,
-    kLong,
-    kFloat,
-    kDouble,
-    kBytes,
-    kString,
-    kRecord,
-    kEnum,
-    kArray,
-    kMap,
-    kFixed,
-    kUnion
-  };
-  Kind kind = Kind::kNull;
-  std::string logical;
-  int precision = 0;
-  int scale = 0;
-  std::int64_t size = 0;
-  std::vector<std::string> names;                   ///< of a record's fields, of an enum's symbols
-  std::vector<std::shared_ptr<AvroType>> children;  ///< fields, branches, element or value
-};
-using AvroTypePtr = std::shared_ptr<AvroType>;
-
-class SchemaReader {
+/// JSON text as the target of the Avro decoder: the reader of documents makes rows of it.
+class JsonText {
  public:
-  Result<AvroTypePtr> Read(const Json& json) {
-    if (json.is_string()) {
-      return Named(json.AsString());
+  struct Place {
+    const avro::Node* node = nullptr;
+    explicit operator bool() const { return node != nullptr; }
+  };
+
+  std::string& out() { return out_; }
+
+  bool Null(Place) { return Add("null"); }
+  bool Boolean(Place, bool value) { return Add(value ? "true" : "false"); }
+  bool Int(Place, std::int32_t value) { return Add(std::to_string(value)); }
+  bool Long(Place place, std::int64_t value) {
+    using avro::Logical;
+    const Logical logical = place.node->logical;
+    if (logical == Logical::kCustomDecimal) {
+      return Add(types::DecimalToString(value, place.node->scale));
     }
-    auto type = std::make_shared<AvroType>();
-    if (json.is_array()) {
-      type->kind = AvroType::Kind::kUnion;
-      for (const Json& branch : json.items()) {
-        FLEUVE_ASSIGN(AvroTypePtr child, Read(branch));
-        type->children.push_back(std::move(child));
-      }
-      return type;
+    const bool is_local = logical == Logical::kLocalTimestampMillis || logical == Logical::kLocalTimestampMicros;
+    if (!is_local && logical != Logical::kTimestampMillis && logical != Logical::kTimestampMicros) {
+      return Add(std::to_string(value));
     }
-    const Json& kind = json["type"];
-    if (!kind.is_string()) {
-      return Read(kind);
+    const bool millis = logical == Logical::kLocalTimestampMillis || logical == Logical::kTimestampMillis;
+    std::int64_t micros = value;
+    if (millis && __builtin_mul_overflow(value, std::int64_t{1000}, &micros)) {
+      return false;
     }
-    const std::string& name = kind.AsString();
-    if (name == "record" || name == "error") {
-      type->kind = AvroType::Kind::kRecord;
-      Remember(json, type);
-      for (const Json& field : json["fields"].items()) {
-        type->names.push_back(field["name"].AsString());
-        FLEUVE_ASSIGN(AvroTypePtr child, Read(field["type"]));
-        type->children.push_back(std::move(child));
-      }
-      return type;
+    AppendJsonString(out_, types::TimestampNtzToString(micros) + (is_local ? "" : "Z"));
+    return true;
+  }
+  bool Float(Place, float value) { return Number(value, JavaFloatToString(value)); }
+  bool Double(Place, double value) { return Number(value, JavaDoubleToString(value)); }
+  bool Bytes(Place place, std::string_view value) {
+    if (place.node->logical != avro::Logical::kDecimal) {
+      AppendJsonString(out_, Base64Encode(value));
+      return true;
     }
-    if (name == "enum") {
-      type->kind = AvroType::Kind::kEnum;
-      Remember(json, type);
-      for (const Json& symbol : json["symbols"].items()) {
-        type->names.push_back(symbol.AsString());
-      }
-      return type;
-    }
-    if (name == "array" || name == "map") {
-      type->kind = name == "array" ? AvroType::Kind::kArray : AvroType::Kind::kMap;
-      FLEUVE_ASSIGN(AvroTypePtr child, Read(json[name == "array" ? "items" : "values"]));
-      type->children.push_back(std::move(child));
-      return type;
-    }
-    if (name == "fixed") {
-      type->kind = AvroType::Kind::kFixed;
-      type->size = json["size"].AsInt();
-      Remember(json, type);
-    } else {
-      FLEUVE_ASSIGN(AvroTypePtr plain, Named(name));
-      *type = *plain;
-    }
-    type->logical = json["logicalType"].AsString();
-    type->precision = static_cast<int>(json["precision"].AsInt());
-    type->scale = static_cast<int>(json["scale"].AsInt());
-    return type;
+    const auto number = AvroDecimal(value);
+    return number && Add(types::DecimalToString(*number, place.node->scale));
+  }
+  bool Text(Place, std::string_view value) {
+    AppendJsonString(out_, value);
+    return true;
+  }
+  bool BeginRecord(Place, const avro::Node&) { return Open('{'); }
+  Place Field(Place, const avro::Node& node, std::size_t field) {
+    Name(node.fields[field].name);
+    return {node.fields[field].type};
+  }
+  void EndRecord(Place) { out_.push_back('}'); }
+  bool BeginList(Place) { return Open('['); }
+  Place Item(Place place) {
+    Separate();
+    return {place.node->children[0]};
+  }
+  void EndList(Place) { out_.push_back(']'); }
+  bool BeginMap(Place) { return Open('{'); }
+  Place Entry(Place place, std::string_view key) {
+    Name(key);
+    return {place.node->children[0]};
+  }
+  void EndMap(Place) { out_.push_back('}'); }
+  Place Branch(Place, const avro::Node& union_node, int branch) {
+    return {union_node.children[static_cast<std::size_t>(branch)]};
   }
 
  private:
-  void Remember(const Json& json, const AvroTypePtr& type) {
-    const std::string& name = json["name"].AsString();
-    named_[name] = type;
-    const std::string& space = json["namespace"].AsString();
-    if (!space.empty()) {
-      named_[space + "." + name] = type;
+  bool Add(std::string_view text) {
+    out_ += text;
+    return true;
+  }
+  bool Number(double value, const std::string& text) {
+    if (std::isfinite(value)) {
+      return Add(text);
+    }
+    AppendJsonString(out_, text);
+    return true;
+  }
+  bool Open(char bracket) {
+    out_.push_back(bracket);
+    return true;
+  }
+  void Separate() {
+    if (out_.back() != '{' && out_.back() != '[' && out_.back() != ':') {
+      out_.push_back(',');
     }
   }
-
-  Result<AvroTypePtr> Named(const std::string& name) {
-    using Kind = AvroType::Kind;
-    static const std::map<std::string, Kind> kPlain = {
-        {"null", Kind::kNull},   {"boolean", Kind::kBoolean}, {"int", Kind::kInt},     {"long", Kind::kLong},
-        {"float", Kind::kFloat}, {"double", Kind::kDouble},   {"bytes", Kind::kBytes}, {"string", Kind::kString}};
-    const auto plain = kPlain.find(name);
-    if (plain != kPlain.end()) {
-      auto type = std::make_shared<AvroType>();
-      type->kind = plain->second;
-      return type;
-    }
-    const auto known = named_.find(name);
-    if (known != named_.end()) {
-      return known->second;
-    }
-    const auto tail = named_.find(name.substr(name.rfind('.') + 1));
-    if (tail != named_.end()) {
-      return tail->second;
-    }
-    return Error(ErrorKind::kCorrupt, "FAILED_READ_FILE.NO_HINT", "an Avro schema names an unknown type: " + name);
+  void Name(std::string_view name) {
+    Separate();
+    AppendJsonString(out_, name);
+    out_.push_back(':');
   }
 
-  std::map<std::string, AvroTypePtr> named_;
+  std::string out_;
 };
 
-Result<DataType> ToSparkType(const AvroType& type, int depth = 0) {
-  using Kind = AvroType::Kind;
-  if (depth > 50) {
-    return Error::Unsupported("recursive Avro schemas");
+/// Documents have no place for the members of a union.
+Result<void> CheckUnions(const avro::Node& node, std::set<const avro::Node*>* seen) {
+  if (!seen->insert(&node).second) {
+    return {};
   }
-  switch (type.kind) {
-    case Kind::kNull:
-      return DataType::Void();
-    case Kind::kBoolean:
-      return DataType::Boolean();
-    case Kind::kInt:
-      return type.logical == "date" ? DataType::Date() : DataType::Int();
-    case Kind::kLong:
-      if (type.logical == "timestamp-millis" || type.logical == "timestamp-micros") {
-        return DataType::Timestamp();
-      }
-      if (type.logical == "local-timestamp-millis" || type.logical == "local-timestamp-micros") {
-        return DataType::TimestampNtz();
-      }
-      return DataType::Long();
-    case Kind::kFloat:
-      return DataType::Float();
-    case Kind::kDouble:
-      return DataType::Double();
-    case Kind::kBytes:
-    case Kind::kFixed:
-      if (type.logical == "decimal" && type.precision > 0) {
-        return DataType::Decimal(type.precision, type.scale);
-      }
-      return DataType::Binary();
-    case Kind::kString:
-    case Kind::kEnum:
-      return DataType::String();
-    case Kind::kRecord: {
-      std::vector<StructField> fields;
-      for (std::size_t i = 0; i < type.names.size(); ++i) {
-        FLEUVE_ASSIGN(DataType child, ToSparkType(*type.children[i], depth + 1));
-        fields.push_back({type.names[i], std::move(child), true, {}});
-      }
-      return DataType::Struct(std::move(fields));
-    }
-    case Kind::kArray: {
-      FLEUVE_ASSIGN(DataType child, ToSparkType(*type.children[0], depth + 1));
-      return DataType::Array(std::move(child));
-    }
-    case Kind::kMap: {
-      FLEUVE_ASSIGN(DataType child, ToSparkType(*type.children[0], depth + 1));
-      return DataType::Map(DataType::String(), std::move(child));
-    }
-    case Kind::kUnion: {
-      std::vector<const AvroType*> real;
-      for (const AvroTypePtr& child : type.children) {
-        if (child->kind != Kind::kNull) {
-          real.push_back(child.get());
-        }
-      }
-      if (real.empty()) {
-        return DataType::Void();
-      }
-      if (real.size() == 1) {
-        return ToSparkType(*real[0], depth + 1);
-      }
-      if (real.size() == 2) {
-        const auto is = [&](Kind a, Kind b) {
-          return (real[0]->kind == a && real[1]->kind == b) || (real[0]->kind == b && real[1]->kind == a);
-        };
-        if (is(Kind::kInt, Kind::kLong)) {
-          return DataType::Long();
-        }
-        if (is(Kind::kFloat, Kind::kDouble)) {
-          return DataType::Double();
-        }
-      }
-      return Error::Unsupported("Avro unions of several types");
-    }
+  if (node.kind == avro::Kind::kUnion && avro::IsMemberUnion(node) && !node.NonNull().empty()) {
+    return Error::Unsupported("Avro files with unions of several types");
   }
-  return Error::Internal("an Avro type of no kind");
+  for (const avro::Node* child : node.children) {
+    FLEUVE_TRY(CheckUnions(*child, seen));
+  }
+  for (const avro::Field& field : node.fields) {
+    FLEUVE_TRY(CheckUnions(*field.type, seen));
+  }
+  return {};
 }
-
-/// Bytes of a file or block, read from front to back.
-class AvroBytes {
- public:
-  explicit AvroBytes(std::string_view bytes) : bytes_(bytes) {}
-  bool failed() const { return failed_; }
-  bool at_end() const { return at_ >= bytes_.size(); }
-  std::int64_t Long() {
-    std::uint64_t value = 0;
-    for (int shift = 0; shift < 64; shift += 7) {
-      if (at_ >= bytes_.size()) {
-        failed_ = true;
-        return 0;
-      }
-      const auto byte = static_cast<std::uint8_t>(bytes_[at_++]);
-      value |= static_cast<std::uint64_t>(byte & 0x7F) << shift;
-      if ((byte & 0x80) == 0) {
-        return static_cast<std::int64_t>(value >> 1) ^ -static_cast<std::int64_t>(value & 1);
-      }
-    }
-    failed_ = true;
-    return 0;
-  }
-  std::string_view Take(std::int64_t size) {
-    if (size < 0 || static_cast<std::uint64_t>(size) > bytes_.size() - at_) {
-      failed_ = true;
-      return {};
-    }
-    const std::string_view out = bytes_.substr(at_, static_cast<std::size_t>(size));
-    at_ += static_cast<std::size_t>(size);
-    return out;
-  }
-  std::string_view Bytes() { return Take(Long()); }
-  /// How many items the next block of an array or map has; 0 ends it. Only items that take no bytes (nulls) can be more
-  /// than the bytes that are left: of these a file could promise without end.
-  std::int64_t BlockCount() {
-    constexpr std::int64_t kMostEmptyItems = 1 << 20;
-    std::int64_t count = Long();
-    if (count < 0) {
-      Long();  // the block's size in bytes
-      count = count == std::numeric_limits<std::int64_t>::min() ? std::numeric_limits<std::int64_t>::max() : -count;
-    }
-    failed_ = failed_ || count > std::max(kMostEmptyItems, static_cast<std::int64_t>(bytes_.size() - at_));
-    return failed_ ? 0 : count;
-  }
-
- private:
-  std::string_view bytes_;
-  std::size_t at_ = 0;
-  bool failed_ = false;
-};
-
-/// False where the number has more than 128 bits.
-bool AppendDecimal(std::string& out, std::string_view bytes, int scale) {
-  const auto is_negative = [](char byte) { return (static_cast<unsigned char>(byte) & 0x80) != 0; };
-  const bool negative = !bytes.empty() && is_negative(bytes[0]);
-  while (bytes.size() > sizeof(types::Int128) && bytes[0] == (negative ? '\xff' : '\0') &&
-         is_negative(bytes[1]) == negative) {
-    bytes.remove_prefix(1);
-  }
-  if (bytes.size() > sizeof(types::Int128)) {
-    return false;
-  }
-  types::Int128 value = negative ? -1 : 0;
-  for (const char byte : bytes) {
-    value = static_cast<types::Int128>(static_cast<unsigned __int128>(value) << 8) | static_cast<unsigned char>(byte);
-  }
-  out += types::DecimalToString(value, scale);
-  return true;
-}
-
-/// Appends the next value as JSON; false where the bytes are broken.
-bool AppendValue(const AvroType& type, AvroBytes& in, std::string& out, int depth = 0) {
-  using Kind = AvroType::Kind;
-  if (depth > 200 || in.failed()) {
-    return false;
-  }
-  const auto blocks = [&](auto item) {
-    bool first = true;
-    for (;;) {
-      const std::int64_t count = in.BlockCount();
-      if (in.failed()) {
-        return false;
-      }
-      if (count == 0) {
-        return true;
-      }
-      for (std::int64_t i = 0; i < count; ++i) {
-        if (!first) {
-          out.push_back(',');
-        }
-        first = false;
-        if (!item()) {
-          return false;
-        }
-      }
-    }
-  };
-  switch (type.kind) {
-    case Kind::kNull:
-      out += "null";
-      break;
-    case Kind::kBoolean: {
-      const std::string_view byte = in.Take(1);
-      out += !byte.empty() && byte[0] != 0 ? "true" : "false";
-      break;
-    }
-    case Kind::kInt:
-      out += std::to_string(in.Long());
-      break;
-    case Kind::kLong: {
-      const std::int64_t value = in.Long();
-      if (type.logical.starts_with("timestamp-") || type.logical.starts_with("local-timestamp-")) {
-        std::int64_t micros = value;
-        if (type.logical.ends_with("millis") && __builtin_mul_overflow(value, std::int64_t{1000}, &micros)) {
-          return false;
-        }
-        AppendJsonString(out, types::TimestampNtzToString(micros) + (type.logical[0] == 't' ? "Z" : ""));
-      } else {
-        out += std::to_string(value);
-      }
-      break;
-    }
-    case Kind::kFloat:
-    case Kind::kDouble: {
-      const std::string_view raw = in.Take(type.kind == Kind::kFloat ? 4 : 8);
-      if (in.failed()) {
-        return false;
-      }
-      double value = 0;
-      std::string text;
-      if (type.kind == Kind::kFloat) {
-        float narrow = 0;
-        std::memcpy(&narrow, raw.data(), 4);
-        value = narrow;
-        text = JavaFloatToString(narrow);
-      } else {
-        std::memcpy(&value, raw.data(), 8);
-        text = JavaDoubleToString(value);
-      }
-      if (std::isfinite(value)) {
-        out += text;
-      } else {
-        AppendJsonString(out, text);
-      }
-      break;
-    }
-    case Kind::kBytes:
-    case Kind::kFixed: {
-      const std::string_view raw = type.kind == Kind::kBytes ? in.Bytes() : in.Take(type.size);
-      if (type.logical == "decimal" && type.precision > 0) {
-        return !in.failed() && AppendDecimal(out, raw, type.scale);
-      } else {
-        AppendJsonString(out, Base64Encode(raw));
-      }
-      break;
-    }
-    case Kind::kString:
-      AppendJsonString(out, in.Bytes());
-      break;
-    case Kind::kEnum: {
-      const std::int64_t symbol = in.Long();
-      if (symbol < 0 || symbol >= static_cast<std::int64_t>(type.names.size())) {
-        return false;
-      }
-      AppendJsonString(out, type.names[static_cast<std::size_t>(symbol)]);
-      break;
-    }
-    case Kind::kRecord:
-      out.push_back('{');
-      for (std::size_t i = 0; i < type.names.size(); ++i) {
-        if (i > 0) {
-          out.push_back(',');
-        }
-        AppendJsonString(out, type.names[i]);
-        out.push_back(':');
-        if (!AppendValue(*type.children[i], in, out, depth + 1)) {
-          return false;
-        }
-      }
-      out.push_back('}');
-      break;
-    case Kind::kArray: {
-      out.push_back('[');
-      if (!blocks([&] { return AppendValue(*type.children[0], in, out, depth + 1); })) {
-        return false;
-      }
-      out.push_back(']');
-      break;
-    }
-    case Kind::kMap: {
-      out.push_back('{');
-      const bool good = blocks([&] {
-        AppendJsonString(out, in.Bytes());
-        out.push_back(':');
-        return AppendValue(*type.children[0], in, out, depth + 1);
-      });
-      if (!good) {
-        return false;
-      }
-      out.push_back('}');
-      break;
-    }
-    case Kind::kUnion: {
-      const std::int64_t branch = in.Long();
-      if (branch < 0 || branch >= static_cast<std::int64_t>(type.children.size())) {
-        return false;
-      }
-      return AppendValue(*type.children[static_cast<std::size_t>(branch)], in, out, depth + 1);
-    }
-  }
-  return !in.failed();
+Result<void> CheckUnions(const avro::Node& node) {
+  std::set<const avro::Node*> seen;
+  return CheckUnions(node, &seen);
 }
 
 Result<std::string> Decompress(const std::string& codec, std::string_view block, const std::string& path) {
@@ -490,12 +194,12 @@ Result<std::string> Decompress(const std::string& codec, std::string_view block,
 
 /// Magic, metadata, sync marker.
 struct Header {
-  AvroTypePtr schema;
+  std::optional<avro::Schema> schema;
   std::string codec;
   std::string sync;
 };
 
-Result<Header> ReadHeader(AvroBytes& in, const std::string& path) {
+Result<Header> ReadHeader(avro::ByteReader& in, const std::string& path) {
   if (in.Take(4) != std::string_view("Obj\x01", 4)) {
     return Broken(path, "it is no Avro container file");
   }
@@ -520,12 +224,14 @@ Result<Header> ReadHeader(AvroBytes& in, const std::string& path) {
     }
   }
   header.sync = std::string(in.Take(16));
-  auto json = Json::Parse(schema);
-  if (in.failed() || !json.ok()) {
+  if (in.failed()) {
     return Broken(path, "its header is cut off");
   }
-  SchemaReader reader;
-  FLEUVE_ASSIGN(header.schema, reader.Read(*json));
+  auto parsed = avro::Schema::Parse(schema);
+  if (!parsed.ok()) {
+    return Broken(path, "its schema is wrong: " + parsed.error().message());
+  }
+  header.schema = *std::move(parsed);
   return header;
 }
 
@@ -536,9 +242,11 @@ class AvroDocuments final : public DocumentSource {
 
   Result<void> Open() {
     FLEUVE_ASSIGN(header_, ReadHeader(file_, path_));
-    if (header_.schema->kind != AvroType::Kind::kRecord) {
+    if (header_.schema->root().kind != avro::Kind::kRecord) {
       return Error::Unsupported("Avro files whose schema is no record");
     }
+    FLEUVE_TRY(CheckUnions(header_.schema->root()));
+    resolution_ = std::make_unique<avro::Resolution>(*header_.schema, *header_.schema);
     return {};
   }
 
@@ -553,27 +261,29 @@ class AvroDocuments final : public DocumentSource {
         return Broken(path_, "a block is cut off");
       }
       FLEUVE_ASSIGN(content_, Decompress(header_.codec, block, path_));
-      block_ = AvroBytes(content_);
+      block_ = avro::ByteReader(content_);
     }
     --left_;
-    out_.clear();
-    if (!AppendValue(*header_.schema, block_, out_)) {
+    text_.out().clear();
+    const avro::Action& action = resolution_->root();
+    if (!avro::Decoder<JsonText>(text_).Read(action, block_, {action.reader})) {
       return Broken(path_, "a record does not fit the schema");
     }
-    *json = out_;
-    *raw = out_;
+    *json = text_.out();
+    *raw = text_.out();
     return true;
   }
 
  private:
   const std::string bytes_;
   const std::string path_;
-  AvroBytes file_;
+  avro::ByteReader file_;
   Header header_;
   std::string content_;
-  AvroBytes block_;
+  avro::ByteReader block_;
+  std::unique_ptr<avro::Resolution> resolution_;
   std::int64_t left_ = 0;
-  std::string out_;
+  JsonText text_;
 };
 
 }  // namespace
@@ -587,13 +297,14 @@ Result<std::unique_ptr<DocumentSource>> OpenAvro(const std::string& path) {
 
 Result<types::Schema> ReadAvroFileSchema(const std::string& path) {
   FLEUVE_ASSIGN(const std::string bytes, ReadWholeFile(path));
-  AvroBytes in(bytes);
+  avro::ByteReader in(bytes);
   FLEUVE_ASSIGN(const Header header, ReadHeader(in, path));
-  FLEUVE_ASSIGN(DataType type, ToSparkType(*header.schema));
-  if (!type.Is(types::TypeKind::kStruct)) {
+  if (header.schema->root().kind != avro::Kind::kRecord) {
     return Error::Unsupported("Avro files whose schema is no record");
   }
-  return type;
+  FLEUVE_ASSIGN(const avro::SparkType type, avro::ToSpark(header.schema->root(), {}));
+  FLEUVE_TRY(CheckUnions(header.schema->root()));
+  return type.type.AsNullable();
 }
 
 }  // namespace fleuve::engine

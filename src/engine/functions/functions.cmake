@@ -25,6 +25,9 @@ set(ENGINE_FUNCTIONS_SOURCES
   functions/misc.cc
   functions/nested.cc
   functions/order_key.cc
+  functions/avro_read.cc
+  functions/avro_vectors.cc
+  functions/avro_write.cc
   functions/protobuf_read.cc
   functions/protobuf_write.cc
   functions/regexp.cc

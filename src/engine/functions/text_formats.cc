@@ -6,6 +6,7 @@
 #include "engine/files/json_value_internal.h"
 #include "engine/files/row_target_internal.h"
 #include "engine/files/text_value_internal.h"
+#include "engine/functions/avro_internal.h"
 #include "engine/functions/elements_internal.h"
 #include "engine/functions/protobuf_internal.h"
 #include "engine/functions/tables_internal.h"
@@ -606,6 +607,7 @@ Result<Kernel> MakeToCsv(const ScalarSite& site) {
 
 const ScalarTable& TextFormatKernels() {
   static const ScalarTable table = {
+      {"spark_from_avro", Nulls::kOwn, MakeFromAvro},     {"spark_to_avro", Nulls::kOwn, MakeToAvro},
       {"spark_from_json", Nulls::kOwn, MakeFromJson},     {"spark_from_protobuf", Nulls::kOwn, MakeFromProtobuf},
       {"spark_to_protobuf", Nulls::kOwn, MakeToProtobuf}, {"spark_to_json", Nulls::kOwn, MakeToJson},
       {"spark_from_csv", Nulls::kOwn, MakeFromCsv},       {"spark_to_csv", Nulls::kOwn, MakeToCsv},

@@ -15,6 +15,11 @@ Result<Options> OptionsOf(Call& call, std::size_t i);
 /// Options as one constant of the call (key, value, key, value, ...), then the session's zone.
 void HideOptions(Call& call, const Options& options);
 
+// avro.cc
+Result<ExprPtr> BuildFromAvro(Call& call);
+Result<ExprPtr> BuildToAvro(Call& call);
+Result<ExprPtr> BuildSchemaOfAvro(Call& call);
+
 // protobuf.cc
 Result<ExprPtr> BuildFromProtobuf(Call& call);
 Result<ExprPtr> BuildToProtobuf(Call& call);

@@ -514,6 +514,9 @@ Result<ExprPtr> BuildToCsv(Call& call) {
 const Table& TextFormatFunctions() {
   static const Table table = {
       Scalar("from_json", 2, 3, BuildFromJson),
+      Scalar("from_avro", 2, 3, BuildFromAvro),
+      Scalar("to_avro", 1, 2, BuildToAvro),
+      Scalar("schema_of_avro", 1, 2, BuildSchemaOfAvro),
       Scalar("from_protobuf", 2, 4, BuildFromProtobuf),
       Scalar("to_protobuf", 2, 4, BuildToProtobuf),
       Scalar("to_json", 1, 2, BuildToJson),
