@@ -48,5 +48,6 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(RE2_PACKAGE REQUIRED IMPORTED_TARGET re2) # not named re2: gRPC's config looks for that
 pkg_check_modules(edit REQUIRED IMPORTED_TARGET libedit)
 pkg_check_modules(yaml REQUIRED IMPORTED_TARGET yaml-cpp)
+pkg_check_modules(httplib REQUIRED IMPORTED_TARGET cpp-httplib)
 pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
 find_library(ROARING roaring REQUIRED) # the package's CMake config is broken

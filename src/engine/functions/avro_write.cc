@@ -6,6 +6,8 @@
 #include "base/bytes.h"
 #include "engine/functions/avro_internal.h"
 #include "engine/functions/rows_internal.h"
+#include "plan/avro_options.h"
+#include "registry/schema_registry.h"
 
 namespace fleuve::engine {
 
@@ -469,7 +471,26 @@ class Writer {
 struct Writing {
   avro::Schema schema;
   Node node;
+  /// Before each value: a zero and the number of the schema, where a registry has it.
+  std::string prefix;
 };
+
+Result<std::string> PrefixFor(const ScalarSite& site, const avro::Schema& schema) {
+  FLEUVE_ASSIGN(const plan::AvroOptions options, plan::AvroOptions::Parse(AvroOptionsAt(site, 4), "to_avro"));
+  if (!options.registry) {
+    return std::string();
+  }
+  if (!site.Literal(6).is_null()) {
+    return registry::PrefixOf(static_cast<std::int32_t>(site.Literal(6).integer()));
+  }
+  if (options.subject.empty()) {
+    return Error(ErrorKind::kInvalidArgument, "", "to_avro with a schema registry needs schema.registry.subject");
+  }
+  const std::string text = site.Literal(1).is_null() ? avro::Text(schema.root()) : site.Literal(1).text();
+  FLEUVE_ASSIGN(const std::int32_t id,
+                registry::SchemaRegistry::At(*options.registry)->IdOf(options.subject, text, options.auto_register));
+  return registry::PrefixOf(id);
+}
 
 }  // namespace
 
@@ -488,7 +509,9 @@ Result<Kernel> MakeToAvro(const ScalarSite& site) {
     return Incompatible("Cannot convert SQL type " + type.Sql() + " to Avro type " + avro::Text(schema.root()) + ".")
         .CausedBy(std::move(compiled).error());
   }
-  const auto writing = std::make_shared<const Writing>(Writing{std::move(schema), *std::move(compiled)});
+  FLEUVE_ASSIGN(std::string prefix, PrefixFor(site, schema));
+  const auto writing =
+      std::make_shared<const Writing>(Writing{std::move(schema), *std::move(compiled), std::move(prefix)});
   return Kernel([writing](DataChunk& args, Vector& result) {
     args.data[0].Flatten(args.size());
     Format format;
@@ -502,7 +525,7 @@ Result<Kernel> MakeToAvro(const ScalarSite& site) {
         FlatVector::SetNull(result, row, true);
         continue;
       }
-      bytes.clear();
+      bytes = writing->prefix;
       writer.Value(writing->node, format, row);
       out[row] = Physical<Str>::Write(result, bytes);
     }

@@ -514,8 +514,8 @@ Result<ExprPtr> BuildToCsv(Call& call) {
 const Table& TextFormatFunctions() {
   static const Table table = {
       Scalar("from_json", 2, 3, BuildFromJson),
-      Scalar("from_avro", 2, 3, BuildFromAvro),
-      Scalar("to_avro", 1, 2, BuildToAvro),
+      Scalar("from_avro", 0, -1, BuildFromAvro),
+      Scalar("to_avro", 0, -1, BuildToAvro),
       Scalar("schema_of_avro", 1, 2, BuildSchemaOfAvro),
       Scalar("from_protobuf", 2, 4, BuildFromProtobuf),
       Scalar("to_protobuf", 2, 4, BuildToProtobuf),
