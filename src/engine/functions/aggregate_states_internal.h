@@ -21,7 +21,6 @@
 #include <string>
 #include <tuple>
 #include <type_traits>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -70,10 +69,6 @@ class StateWriter {
   }
   template <typename K, typename V, typename C>
   void Put(const std::map<K, V, C>& items) {
-    Items(items);
-  }
-  template <typename T>
-  void Put(const std::unordered_set<T>& items) {
     Items(items);
   }
 
@@ -137,15 +132,6 @@ class StateReader {
       Take(key);
       Take(value);
       items.emplace(std::move(key), std::move(value));
-    }
-  }
-  template <typename T>
-  void Take(std::unordered_set<T>& items) {
-    const std::uint64_t count = Length();
-    for (std::uint64_t i = 0; i < count; ++i) {
-      T item{};
-      Take(item);
-      items.insert(std::move(item));
     }
   }
 

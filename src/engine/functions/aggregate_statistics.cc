@@ -1,12 +1,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <unordered_set>
 
 #include "engine/functions/aggregates_internal.h"
 #include "engine/functions/tables_internal.h"
 
-// Variance and its kin, correlation, regression, percentiles, distinct counts. The sums are kept as Spark keeps them,
+// Variance and its kin, correlation, regression, percentiles. The sums are kept as Spark keeps them,
 // so that the last digits agree.
 
 namespace fleuve::engine {
@@ -384,32 +383,6 @@ struct ApproxPercentile {
   }
 };
 
-/// Distinct values told apart by 64 bits of hash.
-struct CountDistinct {
-  struct State {
-    std::unordered_set<std::uint64_t> hashes;
-    auto Fields() { return std::tie(hashes); }
-  };
-  static void Step(State& state, const Inputs& inputs, duckdb::idx_t row, const AggregateData& data) {
-    if (inputs[0].IsNull(row)) {
-      return;
-    }
-    duckdb::Value value = inputs.Value(0, row);
-    if (data.input.Is(TypeKind::kDouble) && value.GetValue<double>() == 0) {
-      value = duckdb::Value::DOUBLE(0);
-    } else if (data.input.Is(TypeKind::kFloat) && value.GetValue<float>() == 0) {
-      value = duckdb::Value::FLOAT(0);
-    }
-    state.hashes.insert(value.Hash());
-  }
-  static void Merge(const State& from, State& into, const AggregateData&) {
-    into.hashes.insert(from.hashes.begin(), from.hashes.end());
-  }
-  static void Finish(State& state, duckdb::Vector& result, duckdb::idx_t row, const AggregateData&) {
-    FinishValue<std::int64_t>(result, row, static_cast<std::int64_t>(state.hashes.size()));
-  }
-};
-
 template <Moment kMoment>
 Result<AggregateImplementation> MakeMoment(const AggregateSite& site) {
   return RowAggregate<Moments<kMoment>>::Make(site);
@@ -442,10 +415,6 @@ Result<AggregateImplementation> MakeApproxPercentile(const AggregateSite& site) 
   return made;
 }
 
-Result<AggregateImplementation> MakeCountDistinct(const AggregateSite& site) {
-  return RowAggregate<CountDistinct>::Make(site);
-}
-
 }  // namespace
 
 const AggregateTable& StatisticAggregates() {
@@ -470,7 +439,6 @@ const AggregateTable& StatisticAggregates() {
       {"spark_regr_r2", MakePair<Pair::kR2>},
       {"spark_percentile", MakePercentile},
       {"spark_approx_percentile", MakeApproxPercentile},
-      {"spark_approx_count_distinct", MakeCountDistinct},
   };
   return table;
 }

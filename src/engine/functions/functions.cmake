@@ -17,6 +17,7 @@ set(ENGINE_FUNCTIONS_SOURCES
   functions/formats.cc
   functions/hashes.cc
   functions/higher_order.cc
+  functions/hyperloglog.cc
   functions/intervals.cc
   functions/java_math.cc
   functions/json_path.cc

@@ -271,6 +271,21 @@ Result<Kernel> MakeHash(const ScalarSite& site) {
   });
 }
 
+/// The hash of one value; NULL for NULL.
+Result<Kernel> MakeHashOrNull(const ScalarSite& site) {
+  FLEUVE_ASSIGN(Kernel hash, MakeHash<XxHash>(site));
+  return Kernel([hash](duckdb::DataChunk& args, duckdb::Vector& result) {
+    hash(args, result);
+    duckdb::UnifiedVectorFormat format;
+    args.data[0].ToUnifiedFormat(args.size(), format);
+    for (duckdb::idx_t row = 0; row < args.size(); ++row) {
+      if (!format.validity.RowIsValid(format.sel->get_index(row))) {
+        duckdb::FlatVector::SetNull(result, row, true);
+      }
+    }
+  });
+}
+
 // ---- Digests ----
 
 std::string Digest(const EVP_MD* kind, Str text) {
@@ -316,9 +331,13 @@ Result<Kernel> MakeCrc32(const ScalarSite&) {
 
 const ScalarTable& HashKernels() {
   static const ScalarTable table = {
-      {"spark_hash", Nulls::kOwn, MakeHash<Murmur>}, {"spark_xxhash64", Nulls::kOwn, MakeHash<XxHash>},
-      {"spark_md5", Nulls::kPropagate, MakeMd5},     {"spark_sha1", Nulls::kPropagate, MakeSha1},
-      {"spark_sha2", Nulls::kPropagate, MakeSha2},   {"spark_crc32", Nulls::kPropagate, MakeCrc32},
+      {"spark_hash", Nulls::kOwn, MakeHash<Murmur>},
+      {"spark_xxhash64", Nulls::kOwn, MakeHash<XxHash>},
+      {"spark_xxhash64_or_null", Nulls::kPropagate, MakeHashOrNull},
+      {"spark_md5", Nulls::kPropagate, MakeMd5},
+      {"spark_sha1", Nulls::kPropagate, MakeSha1},
+      {"spark_sha2", Nulls::kPropagate, MakeSha2},
+      {"spark_crc32", Nulls::kPropagate, MakeCrc32},
   };
   return table;
 }

@@ -49,8 +49,8 @@ const Names<ScalarEntry>& Scalars() {
 const Names<AggregateEntry>& Aggregates() {
   static const auto* names = [] {
     auto* map = new Names<AggregateEntry>();
-    for (const AggregateTable* table :
-         {&SumAggregates(), &OrderAggregates(), &StatisticAggregates(), &CollectAggregates(), &VariantAggregates()}) {
+    for (const AggregateTable* table : {&SumAggregates(), &OrderAggregates(), &StatisticAggregates(),
+                                        &SketchAggregates(), &CollectAggregates(), &VariantAggregates()}) {
       for (const AggregateEntry& entry : *table) {
         (*map)[entry.name] = &entry;
       }

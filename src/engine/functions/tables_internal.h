@@ -32,6 +32,7 @@ const ScalarTable& TextCodecKernels();
 
 const AggregateTable& SumAggregates();
 const AggregateTable& OrderAggregates();
+const AggregateTable& SketchAggregates();
 const AggregateTable& StatisticAggregates();
 const AggregateTable& CollectAggregates();
 const AggregateTable& VariantAggregates();

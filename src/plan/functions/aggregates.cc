@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "plan/functions/registry_internal.h"
 
@@ -291,29 +292,35 @@ Result<ExprPtr> BuildProduct(Call& call) {
   return call.Aggregate("spark_product", DataType::Double(), true);
 }
 
+/// HyperLogLog++ over the hash of the value.
 Result<ExprPtr> BuildApproxCountDistinct(Call& call) {
   double deviation = 0.05;
-  std::string display = call.name + "(" + call.shown[0] + ")";
+  const std::string display = call.name + "(" + (call.source.distinct ? "DISTINCT " : "") + call.shown[0] + ")";
   if (call.size() == 2) {
     const Value* literal = call.LiteralOf(1);
-    if (literal == nullptr || literal->is_null()) {
-      return call.Mismatch("NON_FOLDABLE_INPUT", "the input `relativeSD` should be a foldable \"DOUBLE\" expression.");
+    if (literal == nullptr || literal->is_null() ||
+        !(call.type(1).Is(TypeKind::kDecimal) || call.type(1).Is(TypeKind::kDouble))) {
+      return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1104",
+                   "The second argument should be a double literal.");
     }
-    if (call.type(1).Is(TypeKind::kDecimal)) {
-      double scale = 1;
-      for (int i = 0; i < call.type(1).scale(); ++i) {
-        scale *= 10;
-      }
-      deviation = static_cast<double>(literal->decimal()) / scale;
-    } else if (call.type(1).IsIntegral()) {
-      deviation = static_cast<double>(literal->integer());
-    } else {
-      deviation = literal->real();
-    }
-    call.args.pop_back();
+    deviation = call.type(1).Is(TypeKind::kDouble)
+                    ? literal->real()
+                    : static_cast<double>(literal->decimal()) / std::pow(10.0, call.type(1).scale());
   }
-  call.Hidden(Value(deviation), DataType::Double());
-  return call.Aggregate("spark_approx_count_distinct", DataType::Long(), false, display);
+  const double bits = std::ceil(2.0 * std::log(1.106 / deviation) / std::log(2.0));
+  if (!(bits >= 4)) {
+    return Error(ErrorKind::kInvalidArgument, "FAILED_FUNCTION_CALL",
+                 "Failed preparing of the function `" + call.name +
+                     "` for call. Please, double check function's arguments.")
+        .With("funcName", "`" + call.name + "`");
+  }
+  constexpr double kMostBits = 24;
+  if (bits > kMostBits) {
+    return Error::Unsupported("a relative standard deviation below 0.00027 in " + call.name);
+  }
+  call.args = {MakeCall("spark_xxhash64_or_null", {call.args[0]}, DataType::Long(), call.args[0]->nullable)};
+  call.Hidden(Value(static_cast<std::int64_t>(bits)), DataType::Int());
+  return call.Aggregate("spark_hyperloglog", DataType::Long(), false, display);
 }
 
 /// count_min_sketch, histogram_numeric and other sketches come from their own files.
