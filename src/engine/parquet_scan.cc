@@ -312,6 +312,23 @@ bool MayRead(const LogicalType& from, const DataType& to) {
   return false;
 }
 
+/// Gives the parts of lists and maps the names by which DuckDB knows them: what writers call them says nothing
+/// ("bag" of "array" and "map" of "key" and "value" in Spark's legacy format, "array" in Avro's).
+void NameParts(duckdb::vector<MultiFileColumnDefinition>* columns) {
+  for (MultiFileColumnDefinition& column : *columns) {
+    NameParts(&column.children);
+    if (column.type.id() == duckdb::LogicalTypeId::LIST && column.children.size() == 1) {
+      column.children[0].name = "list";
+    } else if (column.type.id() == duckdb::LogicalTypeId::MAP) {
+      auto& pair = column.children.size() == 1 ? column.children[0].children : column.children;
+      if (pair.size() == 2) {
+        pair[0].name = "key";
+        pair[1].name = "value";
+      }
+    }
+  }
+}
+
 /// Finds the columns of one file for the columns of the scan.
 class ColumnMatcher {
  public:
@@ -574,7 +591,9 @@ class ScanReader : public duckdb::MultiFileReader {
                                              duckdb::MultiFileList& files, const duckdb::MultiFileReaderBindData& bind,
                                              const duckdb::virtual_column_map_t& virtual_columns) override {
     const auto& list = dynamic_cast<const FileList&>(files);
-    ShowVariantsAsStructs(dynamic_cast<duckdb::ParquetReader&>(*data.reader));
+    auto& reader = dynamic_cast<duckdb::ParquetReader&>(*data.reader);
+    ShowVariantsAsStructs(reader);
+    NameParts(&reader.columns);
     const auto& local = data.reader->GetColumns();
     const std::string path = data.reader->GetFileName();
     const ColumnMatcher matcher(list.layout().leaf->scan(), path);
