@@ -1,5 +1,6 @@
 #include "engine/engine.h"
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 
@@ -177,7 +178,7 @@ class DuckEngine final : public Engine {
 
   Result<WriteResult> WriteFiles(const plan::PlanPtr& prepared, const WriteSpec& spec,
                                  const ExecuteOptions& options) override {
-    FLEUVE_ASSIGN(auto run, holder_->Start(prepared, options, kWriteBufferBytes));
+    FLEUVE_ASSIGN(auto run, holder_->Start(prepared, options, WriteBufferBytes(*prepared)));
     return Guard([&]() -> Result<WriteResult> { return WriteRun(*run, spec); });
   }
 
@@ -199,8 +200,15 @@ class DuckEngine final : public Engine {
   }
 
  private:
-  /// Rows that may wait for the writer, so that the plan goes on while a row group is encoded.
-  static constexpr std::int64_t kWriteBufferBytes = 32 << 20;
+  /// Rows that may wait for the writer, so that the plan goes on while a row group is encoded. Of text and binary
+  /// values DuckDB counts 16 bytes each, whatever their length: of rows that have them fewer may wait.
+  static std::int64_t WriteBufferBytes(const plan::LogicalPlan& plan) {
+    const bool any_length = std::any_of(plan.output.begin(), plan.output.end(), [](const plan::Attribute& column) {
+      return column.type.IsString() || column.type.IsNested() || column.type.Is(types::TypeKind::kBinary) ||
+             column.type.Is(types::TypeKind::kVariant);
+    });
+    return any_length ? 8 << 20 : 32 << 20;
+  }
 
   std::shared_ptr<InstanceHolder> holder_;
 };

@@ -18,7 +18,7 @@ using types::TypeKind;
 namespace {
 
 /// A row group is ended early when its rows take about this much memory.
-constexpr duckdb::idx_t kRowGroupBytes = 256 << 20;
+constexpr duckdb::idx_t kRowGroupBytes = 64 << 20;
 
 /// The carrier with the file's field names.
 LogicalType FileType(const DataType& type, const DataType& physical) {

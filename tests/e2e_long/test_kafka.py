@@ -116,6 +116,59 @@ def values(spark, broker, topic, **options):
     return sorted(int(row.v) for row in frame.selectExpr("CAST(value AS STRING) AS v").collect())
 
 
+def produce_large(spark, broker, topic, first, count):
+    """Records of 1 kB, so that a batch is larger than what is read before it runs."""
+    (spark.range(first, first + count).selectExpr("CAST(id AS STRING) AS key", "CONCAT(CAST(id AS STRING), ' ', REPEAT('x', 1000)) AS value").write
+     .format("kafka").option("kafka.bootstrap.servers", broker.address).option("topic", topic).save())
+
+
+NUMBER = "CAST(SPLIT(CAST(value AS STRING), ' ')[0] AS BIGINT) AS id"
+
+
+def test_a_large_batch_is_read_while_it_runs(spark, folder, broker):
+    topic = "large-" + uuid.uuid4().hex
+    count = 60_000
+    produce_large(spark, broker, topic, 0, count)
+
+    def run(frame, name):
+        query = frame.writeStream.format("delta").option("checkpointLocation", folder + "/cp-" + name).trigger(availableNow=True).start(folder + "/" + name)
+        query.awaitTermination()
+        return query
+
+    query = run(stream(spark, broker, topic).selectExpr(NUMBER, "partition", "offset"), "out")
+    assert [p.numInputRows for p in query.recentProgress if p.numInputRows] == [count]
+    out = spark.read.format("delta").load(folder + "/out")
+    assert out.count() == count and out.agg({"id": "sum"}).collect()[0][0] == count * (count - 1) // 2
+    # The next batch goes on where this one ended; then one that is small.
+    for more in (40_000, 10):
+        produce_large(spark, broker, topic, count, more)
+        count += more
+        run(stream(spark, broker, topic).selectExpr(NUMBER, "partition", "offset"), "out")
+        assert out.count() == count and out.agg({"id": "sum"}).collect()[0][0] == count * (count - 1) // 2
+    ranges = out.groupBy("partition").agg({"offset": "max"}).collect()
+    assert sum(r["max(offset)"] + 1 for r in ranges) == count
+
+
+def test_a_large_batch_is_read_as_often_as_it_is_used(spark, folder, broker):
+    topic = "twice-" + uuid.uuid4().hex
+    count = 40_000
+    produce_large(spark, broker, topic, 0, count)
+    seen = folder + "/seen"
+
+    def look(frame, _):  # runs in a process of its own
+        with open(seen, "a") as out:
+            out.write("%d %d %d\n" % (frame.count(), frame.agg({"id": "sum"}).collect()[0][0], frame.limit(5).count()))
+
+    query = stream(spark, broker, topic).selectExpr(NUMBER).writeStream.foreachBatch(look).option("checkpointLocation", folder + "/cp").trigger(availableNow=True).start()
+    query.awaitTermination()
+    assert open(seen).read() == "%d %d 5\n" % (count, count * (count - 1) // 2)
+    frame = stream(spark, broker, topic).selectExpr(NUMBER)
+    query = (frame.union(frame).writeStream.format("delta").option("checkpointLocation", folder + "/cp2").trigger(availableNow=True).start(folder + "/both"))
+    query.awaitTermination()
+    both = spark.read.format("delta").load(folder + "/both")
+    assert both.count() == 2 * count and both.agg({"id": "sum"}).collect()[0][0] == count * (count - 1)
+
+
 def test_kafka_to_delta_exactly_once_through_kills(start_server, folder, broker):
     topic = "kills-" + uuid.uuid4().hex
     server = start_server()

@@ -425,52 +425,71 @@ Result<int> Consumer::Pump(int timeout_ms) {
 Result<std::vector<columnar::RecordBatch>> Consumer::Read(const std::vector<OffsetRange>& ranges,
                                                           const std::shared_ptr<const types::Schema>& schema,
                                                           std::int64_t* rows) {
+  FLEUVE_TRY(Begin(ranges));
+  FLEUVE_ASSIGN(auto batches, ReadInto(schema, INT64_MAX, std::make_shared<Spill>(kHeldBytes), nullptr));
+  *rows = 0;
+  for (const columnar::RecordBatch& batch : batches) {
+    *rows += batch.row_count();
+  }
+  return batches;
+}
+
+Result<void> Consumer::Begin(const std::vector<OffsetRange>& ranges) {
   failure_.reset();
-  std::vector<OffsetRange> wanted;
+  open_.clear();
   PartitionOffsets starts;
   for (const OffsetRange& range : ranges) {
     starts[range.partition] = range.from;
     if (range.until > range.from) {
-      wanted.push_back(range);
+      open_[range.partition] = range;
     }
   }
-  *rows = 0;
-  if (wanted.empty()) {
-    return std::vector<columnar::RecordBatch>();
-  }
-  const bool stands = std::all_of(wanted.begin(), wanted.end(), [&](const OffsetRange& range) {
-    const auto at = feeds_.find(range.partition);
-    return at != feeds_.end() && at->second.next == range.from && !at->second.out_of_range;
+  const bool stands = std::all_of(open_.begin(), open_.end(), [&](const auto& one) {
+    const auto at = feeds_.find(one.first);
+    return at != feeds_.end() && at->second.next == one.second.from && !at->second.out_of_range;
   });
-  if (!stands) {
-    FLEUVE_TRY(Assign(starts));
-  }
-  const auto spill = std::make_shared<Spill>(kHeldBytes);
+  return stands ? Result<void>() : Assign(starts);
+}
+
+Result<std::vector<columnar::RecordBatch>> Consumer::ReadSome(const std::shared_ptr<const types::Schema>& schema,
+                                                              std::int64_t most_bytes,
+                                                              const CancellationTokenPtr& token) {
+  return ReadInto(schema, most_bytes, std::make_shared<Spill>(INT64_MAX), token);
+}
+
+Result<std::vector<columnar::RecordBatch>> Consumer::ReadInto(const std::shared_ptr<const types::Schema>& schema,
+                                                              std::int64_t most_bytes,
+                                                              const std::shared_ptr<Spill>& spill,
+                                                              const CancellationTokenPtr& token) {
   std::map<TopicPartition, RowBuilder> builders;
-  std::map<TopicPartition, OffsetRange> open;
-  for (const OffsetRange& range : wanted) {
-    builders.emplace(range.partition, RowBuilder(schema, options_.include_headers, spill));
-    open[range.partition] = range;
+  for (const auto& [partition, range] : open_) {
+    builders.emplace(partition, RowBuilder(schema, options_.include_headers, spill));
   }
+  std::int64_t bytes = 0;
   std::int64_t last_progress = NowMs();
-  while (!open.empty()) {
-    if (token_) {
-      FLEUVE_TRY(token_->Check());
+  while (!open_.empty() && bytes < most_bytes) {
+    for (const CancellationTokenPtr& each : {token_, token}) {
+      if (each) {
+        FLEUVE_TRY(each->Check());
+      }
     }
-    for (auto at = open.begin(); at != open.end();) {
+    for (auto at = open_.begin(); at != open_.end() && bytes < most_bytes;) {
       const OffsetRange& range = at->second;
       Feed& feed = feeds_.at(range.partition);
       RowBuilder& builder = builders.at(range.partition);
+      const std::int64_t before = builder.bytes();
       bool done = false;
-      while (!feed.held.empty()) {
+      while (!feed.held.empty() && bytes + builder.bytes() - before < most_bytes) {
         if (feed.held.front()->offset >= range.until) {
           done = true;
           break;
         }
         builder.Add(*feed.held.front());
+        feed.next = feed.held.front()->offset + 1;
         feed.held.pop_front();
         last_progress = NowMs();
       }
+      bytes += builder.bytes() - before;
       if (feed.held.empty()) {
         done = done || feed.reached >= range.until;
         if (feed.paused) {
@@ -480,10 +499,10 @@ Result<std::vector<columnar::RecordBatch>> Consumer::Read(const std::vector<Offs
       }
       if (done) {
         feed.next = range.until;
-        at = open.erase(at);
+        at = open_.erase(at);
         continue;
       }
-      if (feed.out_of_range) {
+      if (feed.out_of_range && feed.held.empty()) {
         const std::int64_t lost_from = std::max(range.from, feed.reached);
         FLEUVE_TRY(DataLoss("Could not read records in offset [" + std::to_string(lost_from) + ", " +
                             std::to_string(range.until) + ") for topic partition " + NameOf(range.partition)));
@@ -502,13 +521,13 @@ Result<std::vector<columnar::RecordBatch>> Consumer::Read(const std::vector<Offs
         } else {
           // Nothing of the range is left.
           feed.next = -1;
-          at = open.erase(at);
+          at = open_.erase(at);
           continue;
         }
       }
       ++at;
     }
-    if (open.empty()) {
+    if (open_.empty() || bytes >= most_bytes) {
       break;
     }
     FLEUVE_ASSIGN(const int moved, Pump(kSliceMs));
@@ -519,7 +538,7 @@ Result<std::vector<columnar::RecordBatch>> Consumer::Read(const std::vector<Offs
     if (moved > 0) {
       last_progress = now;
     } else if (now - last_progress > options_.poll_timeout_ms) {
-      const OffsetRange& range = open.begin()->second;
+      const OffsetRange& range = open_.begin()->second;
       return Error(ErrorKind::kTransient, "",
                    "Cannot fetch record for offset " + std::to_string(feeds_.at(range.partition).reached) + " in " +
                        std::to_string(options_.poll_timeout_ms) + " milliseconds (partition " +
@@ -528,7 +547,6 @@ Result<std::vector<columnar::RecordBatch>> Consumer::Read(const std::vector<Offs
   }
   std::vector<columnar::RecordBatch> batches;
   for (auto& [partition, builder] : builders) {
-    *rows += builder.rows();
     for (auto& batch : builder.Take()) {
       batches.push_back(std::move(batch));
     }

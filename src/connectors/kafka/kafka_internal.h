@@ -133,6 +133,8 @@ class RowBuilder {
   /// The batches so far; the builder is empty afterwards.
   std::vector<columnar::RecordBatch> Take();
   std::int64_t rows() const { return rows_; }
+  /// Of keys, values and headers so far.
+  std::int64_t bytes() const { return bytes_; }
 
  private:
   struct Columns;
@@ -144,6 +146,7 @@ class RowBuilder {
   std::unique_ptr<Columns> columns_;
   std::vector<columnar::RecordBatch> done_;
   std::int64_t rows_ = 0;
+  std::int64_t bytes_ = 0;
 };
 
 /// What a range of one partition holds.
@@ -177,6 +180,14 @@ class Consumer {
   Result<std::vector<columnar::RecordBatch>> Read(const std::vector<OffsetRange>& ranges,
                                                   const std::shared_ptr<const types::Schema>& schema,
                                                   std::int64_t* rows);
+  /// Begins to read the ranges, which `ReadSome` then does.
+  Result<void> Begin(const std::vector<OffsetRange>& ranges);
+  /// The next records: all that are left, or as many as have about `most_bytes`. Empty only at the end of the ranges.
+  /// \param token  ends the wait, beside the consumer's own; may be null.
+  Result<std::vector<columnar::RecordBatch>> ReadSome(const std::shared_ptr<const types::Schema>& schema,
+                                                      std::int64_t most_bytes, const CancellationTokenPtr& token);
+  /// True when the ranges are read.
+  bool at_end() const { return open_.empty(); }
   /// Fetches from here on, so that the listener hears of new records.
   Result<void> Position(const PartitionOffsets& offsets);
   /// `callback` is called when records come in.
@@ -193,6 +204,10 @@ class Consumer {
   Result<void> Assign(const PartitionOffsets& offsets);
   /// Moves what has come in from the client's queue into `held_`.
   Result<int> Pump(int timeout_ms);
+  /// As `ReadSome`, into builders with this spill.
+  Result<std::vector<columnar::RecordBatch>> ReadInto(const std::shared_ptr<const types::Schema>& schema,
+                                                      std::int64_t most_bytes, const std::shared_ptr<Spill>& spill,
+                                                      const CancellationTokenPtr& token);
 
   struct MessageDeleter {
     void operator()(rd_kafka_message_t* message) const { rd_kafka_message_destroy(message); }
@@ -219,9 +234,21 @@ class Consumer {
   KafkaPtr query_;
   rd_kafka_queue_t* queue_ = nullptr;
   std::map<TopicPartition, Feed> feeds_;
+  /// Ranges that are being read.
+  std::map<TopicPartition, OffsetRange> open_;
   std::optional<Error> failure_;
   std::shared_ptr<std::function<void()>> callback_;
 };
+
+/// Opens a consumer of its own for a read that happens again.
+using OpenConsumer = std::function<Result<std::unique_ptr<Consumer>>()>;
+/// Plans that together read ranges piece by piece while they run, so that a batch of any size needs the memory of a few
+/// pieces. Each may run more than once.
+/// \param consumer  has begun to read `ranges`; outlives the runs and does nothing else while they last.
+/// \param first  what it has given so far.
+std::vector<plan::PlanPtr> FeedPlans(Consumer* consumer, std::vector<columnar::RecordBatch> first,
+                                     std::vector<OffsetRange> ranges, OpenConsumer open,
+                                     const std::shared_ptr<const types::Schema>& schema);
 
 std::shared_ptr<SourceProvider> MakeKafkaSourceProvider();
 

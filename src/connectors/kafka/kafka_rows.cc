@@ -18,6 +18,8 @@ namespace {
 using types::DataType;
 
 constexpr std::int64_t kBatchRows = 8192;
+/// What a record needs beside its key, value and headers.
+constexpr std::int64_t kRowBytes = 64;
 constexpr std::size_t kBatchBytes = std::size_t{64} << 20;
 
 /// Buffers of one column, kept alive by the array that points into them.
@@ -205,6 +207,7 @@ void RowBuilder::Add(const rd_kafka_message_t& message) {
     to.headers->PutList(to.header->length, some);
   }
   ++rows_;
+  bytes_ += static_cast<std::int64_t>(size) + kRowBytes;
 }
 
 void RowBuilder::Close() {
@@ -239,6 +242,7 @@ void RowBuilder::Close() {
 std::vector<columnar::RecordBatch> RowBuilder::Take() {
   Close();
   rows_ = 0;
+  bytes_ = 0;
   return std::exchange(done_, {});
 }
 

@@ -43,6 +43,14 @@ PartitionOffsets Limited(std::int64_t limit, const PartitionOffsets& from, const
   return out;
 }
 
+/// So much of a batch is read before it runs.
+constexpr std::int64_t kReadAheadBytes = std::int64_t{16} << 20;
+
+std::string GroupId(const SourceOptions& options, const std::string& place) {
+  return options.group_id_prefix + "-" + NewUuid() + "-" +
+         std::to_string(static_cast<std::int32_t>(std::hash<std::string>()(place)));
+}
+
 /// A Kafka stream as the analyzer sees it.
 class KafkaRelation final : public BasicStreamRelation {
  public:
@@ -160,9 +168,25 @@ class KafkaSource final : public Source {
       }
       ranges.push_back(std::move(range));
     }
+    // A small batch is read before it runs; of a large one what is read so far is the beginning.
+    FLEUVE_TRY(consumer_->Begin(ranges));
+    FLEUVE_ASSIGN(auto batches, consumer_->ReadSome(schema_, kReadAheadBytes, nullptr));
     BatchInput input;
+    if (!consumer_->at_end()) {
+      input.plans = FeedPlans(
+          consumer_.get(), std::move(batches), std::move(ranges),
+          [options = options_, path = context_.metadata_path, token = context_.token] {
+            return Consumer::Open(options, GroupId(options, path), token);
+          },
+          schema_);
+      return input;
+    }
+    input.row_count = 0;
+    for (const columnar::RecordBatch& batch : batches) {
+      input.row_count += batch.row_count();
+    }
     auto rows = std::make_shared<plan::RowScan>();
-    FLEUVE_ASSIGN(rows->batches, consumer_->Read(ranges, schema_, &input.row_count));
+    rows->batches = std::move(batches);
     input.rows = std::move(rows);
     return input;
   }
@@ -262,11 +286,6 @@ class KafkaSource final : public Source {
   std::int64_t last_trigger_ms_ = 0;
   DurableRecords records_;
 };
-
-std::string GroupId(const SourceOptions& options, const std::string& place) {
-  return options.group_id_prefix + "-" + NewUuid() + "-" +
-         std::to_string(static_cast<std::int32_t>(std::hash<std::string>()(place)));
-}
 
 class KafkaSourceProvider final : public SourceProvider {
  public:

@@ -106,6 +106,12 @@ Result<SchemaArguments> Arguments(Call& call, const char* direction) {
     arguments.schema.reset();
   }
   FLEUVE_ASSIGN(arguments.parsed, AvroOptions::Parse(arguments.options, call.name));
+  if (arguments.parsed.schema) {  // a file is read once: the query keeps what it had
+    std::erase_if(arguments.options, [](const auto& option) {
+      return EqualsIgnoreAsciiCase(option.first, "avroSchemaUrl") || EqualsIgnoreAsciiCase(option.first, "avroSchema");
+    });
+    arguments.options["avroSchema"] = *arguments.parsed.schema;
+  }
   if (arguments.parsed.registry && arguments.schema && arguments.schema->empty()) {
     arguments.schema.reset();
   }
