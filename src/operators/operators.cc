@@ -170,6 +170,7 @@ Result<std::unique_ptr<StatefulQuery>> StatefulQuery::Make(const PlanPtr& plan, 
   if (query->options_.memory_limit_bytes > 0) {
     query->budget_ = std::make_shared<state::MemoryBudget>();
     query->budget_->limit_bytes = query->options_.memory_limit_bytes;
+    query->budget_->stores = std::max<std::int64_t>(1, static_cast<std::int64_t>(cut.operators.size()));
   }
   for (std::size_t i = 0; i < cut.operators.size(); ++i) {
     auto one = std::make_unique<Cut>();
@@ -223,6 +224,7 @@ Result<void> StatefulQuery::Open(BatchId next, const std::string& state_ids) {
     spec.spaces = cut->op->spaces();
     spec.versions_to_retain = options_.versions_to_retain;
     spec.budget = budget_;
+    spec.spill_folder = options_.spill_folder;
     state::Version version;
     version.number = next.value;
     // {"0":[["<attempt>"]]}: partitions of stores; ours have one of each.

@@ -52,6 +52,8 @@ struct StatefulOptions {
   std::int64_t versions_to_retain = 100;
   /// What all states of the query may take of memory together; 0: no limit.
   std::int64_t memory_limit_bytes = 0;
+  /// Where rows of the state lie that find no room in it; empty: then the query fails.
+  std::string spill_folder{};
 };
 
 /// One batch.

@@ -1,4 +1,4 @@
-// The store as hash tables in memory; the files are the truth.
+// The store as hash tables, in memory or as far as a pager lets them; the files are the truth.
 
 #include <algorithm>
 #include <deque>
@@ -44,6 +44,31 @@ struct Collection {
   std::optional<std::int64_t> closed_at;
 };
 
+/// Copies of bytes that stay where they are until `Clear`.
+class KeptBytes {
+ public:
+  std::string_view Add(std::string_view bytes) {
+    if (pieces_.empty() || pieces_.back().capacity() - pieces_.back().size() < bytes.size()) {
+      pieces_.emplace_back().reserve(std::max(kPieceBytes, bytes.size()));
+    }
+    std::string& piece = pieces_.back();
+    piece += bytes;
+    return std::string_view(piece).substr(piece.size() - bytes.size());
+  }
+  void Clear() {
+    if (!pieces_.empty()) {
+      pieces_.resize(pieces_.front().capacity() > 2 * kPieceBytes ? 0 : 1);
+    }
+    if (!pieces_.empty()) {
+      pieces_.front().clear();
+    }
+  }
+
+ private:
+  static constexpr std::size_t kPieceBytes = 64 << 10;
+  std::deque<std::string> pieces_;
+};
+
 /// A file read ahead of its turn.
 struct ReadFile {
   std::unique_ptr<const std::string> text;
@@ -52,11 +77,13 @@ struct ReadFile {
 
 class HashStore final : public Store {
  public:
-  explicit HashStore(StoreSpec spec) : spec_(std::move(spec)), writer_(spec_.folder), changes_(kHeadRoom, ' ') {
+  HashStore(StoreSpec spec, std::unique_ptr<Pager> pager)
+      : spec_(std::move(spec)), pager_(std::move(pager)), writer_(spec_.folder), changes_(kHeadRoom, ' ') {
     for (const SpaceSpec& space : spec_.spaces) {
       tables_.push_back(std::make_unique<RowTable>(space.timed            ? Timing::kKey
                                                    : space.timed_by_value ? Timing::kValue
-                                                                          : Timing::kNone));
+                                                                          : Timing::kNone,
+                                                   pager_.get()));
     }
   }
 
@@ -72,46 +99,46 @@ class HashStore final : public Store {
   const Version& version() const override { return version_; }
 
   void GetMany(SpaceId space, const ByteRows& keys, std::vector<std::string_view>* values) const override {
-    values->clear();
-    values->reserve(keys.size());
+    values->assign(keys.size(), {});
     const RowTable& table = *tables_[space];
-    RowTable::Ahead ahead(table, keys);
-    for (std::size_t i = 0; i < keys.size(); ++i) {
-      values->push_back(table.Find(ahead.Step(i), keys[i]));
-    }
+    EachKey(table, keys,
+            [&](std::size_t i, std::uint64_t hash) { (*values)[i] = Keep(table, table.Find(hash, keys[i])); });
   }
-  std::string_view Get(SpaceId space, std::string_view key) const override { return tables_[space]->Find(key); }
+  std::string_view Get(SpaceId space, std::string_view key) const override {
+    return Keep(*tables_[space], tables_[space]->Find(key));
+  }
   void PutMany(SpaceId space, const ByteRows& keys, const ByteRows& values) override {
+    kept_.Clear();
     RowTable& table = *tables_[space];
-    RowTable::Ahead ahead(table, keys);
-    for (std::size_t i = 0; i < keys.size(); ++i) {
-      table.Put(ahead.Step(i), keys[i], values[i]);
+    EachKey(table, keys, [&](std::size_t i, std::uint64_t hash) {
+      table.Put(hash, keys[i], values[i]);
       AppendPut(changes_, space, keys[i], values[i]);
-    }
+    });
   }
   void Put(SpaceId space, std::string_view key, std::string_view value) override {
     AppendPut(changes_, space, key, value);
     tables_[space]->Put(key, value);
+    kept_.Clear();
   }
   void AddMany(SpaceId space, const ByteRows& keys, const ByteRows& values, std::vector<bool>* added) override {
+    kept_.Clear();
     added->assign(keys.size(), false);
     RowTable& table = *tables_[space];
-    RowTable::Ahead ahead(table, keys);
-    for (std::size_t i = 0; i < keys.size(); ++i) {
-      if (table.Add(ahead.Step(i), keys[i], values[i])) {
+    EachKey(table, keys, [&](std::size_t i, std::uint64_t hash) {
+      if (table.Add(hash, keys[i], values[i])) {
         (*added)[i] = true;
         AppendPut(changes_, space, keys[i], values[i]);
       }
-    }
+    });
   }
   void RemoveMany(SpaceId space, const ByteRows& keys) override {
+    kept_.Clear();
     RowTable& table = *tables_[space];
-    RowTable::Ahead ahead(table, keys);
-    for (std::size_t i = 0; i < keys.size(); ++i) {
-      if (table.Remove(ahead.Step(i), keys[i])) {
+    EachKey(table, keys, [&](std::size_t i, std::uint64_t hash) {
+      if (table.Remove(hash, keys[i])) {
         AppendRemoval(changes_, space, keys[i]);
       }
-    }
+    });
   }
   bool Remove(SpaceId space, std::string_view key) override {
     // The key may be a view into the row that goes.
@@ -121,6 +148,7 @@ class HashStore final : public Store {
       changes_.resize(before);
       return false;
     }
+    kept_.Clear();
     return true;
   }
 
@@ -148,6 +176,37 @@ class HashStore final : public Store {
   }
 
  private:
+  /// Calls `visit(i, hash)` for each key; equal ones in their order.
+  template <typename Visit>
+  void EachKey(const RowTable& table, const ByteRows& keys, const Visit& visit) const {
+    if (pager_ == nullptr) {
+      RowTable::Ahead ahead(table, keys);
+      for (std::size_t i = 0; i < keys.size(); ++i) {
+        visit(i, ahead.Step(i));
+      }
+      return;
+    }
+    // By hash, so that a segment comes once for all of its keys.
+    std::vector<std::pair<std::uint64_t, std::size_t>> order;
+    order.reserve(keys.size());
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      order.emplace_back(HashKey(keys[i]), i);
+    }
+    std::sort(order.begin(), order.end());
+    for (const auto& [hash, i] : order) {
+      visit(i, hash);
+    }
+  }
+  /// A value that stays where it is until the next change: a copy where rows come and go.
+  std::string_view Keep(const RowTable& table, std::string_view value) const {
+    if (pager_ != nullptr) {
+      if (value.data() != nullptr) {
+        value = kept_.Add(value);
+      }
+      table.Settle();
+    }
+    return value;
+  }
   /// Forgets everything but the spec.
   void Clear();
   Result<void> LoadFiles(const Chain& chain, std::set<std::string>* damaged);
@@ -172,7 +231,9 @@ class HashStore final : public Store {
   }
 
   StoreSpec spec_;
+  std::unique_ptr<Pager> pager_;
   std::vector<std::unique_ptr<RowTable>> tables_;
+  mutable KeptBytes kept_;
   SnapshotWriter writer_;
   Version version_;
   /// Room for the first lines, then records since version_.
@@ -197,6 +258,10 @@ void HashStore::Clear() {
   static_cast<void>(writer_.Wait());
   for (const auto& table : tables_) {
     table->Clear();
+  }
+  kept_.Clear();
+  if (pager_ != nullptr) {
+    pager_->Clear();
   }
   changes_.resize(kHeadRoom);
   staged_.reset();
@@ -328,11 +393,17 @@ Result<void> HashStore::LoadFiles(const Chain& chain, std::set<std::string>* dam
 }
 
 Result<void> HashStore::CheckMemory() {
+  if (pager_ != nullptr && pager_->error()) {
+    return *pager_->error();
+  }
   if (!spec_.budget) {
     return {};
   }
   MemoryBudget& budget = *spec_.budget;
-  const std::int64_t now = metrics().memory_bytes;
+  std::int64_t now = 0;
+  for (const auto& table : tables_) {
+    now += table->memory_bytes();
+  }
   budget.used_bytes += now - counted_bytes_;
   counted_bytes_ = now;
   if (budget.used_bytes <= budget.limit_bytes) {
@@ -347,8 +418,13 @@ Result<void> HashStore::CheckMemory() {
                "The state of the query takes " + mebibytes(budget.used_bytes) +
                    " of memory, and fleuve.state.memoryLimit is " + mebibytes(budget.limit_bytes) + ". Operator " +
                    std::to_string(spec_.operator_id) + " (" + spec_.operator_name + ") keeps " + std::to_string(rows) +
-                   " rows. Nothing of the batch was committed: set a larger fleuve.state.memoryLimit and start the "
-                   "query again from its checkpoint, or keep less: a watermark, or a shorter one, lets rows expire.")
+                   " rows. Nothing of the batch was committed. Set a larger fleuve.state.memoryLimit" +
+                   (pager_ != nullptr
+                        ? std::string()
+                        : ", or spark.sql.streaming.stateStore.providerClass to " +
+                              std::string(kSpillingProviderClass) + ", with which rows beyond the limit lie on disk,") +
+                   " and start the query again from its checkpoint; or keep less: a watermark, or a shorter one, lets "
+                   "rows expire.")
       .With("usedBytes", std::to_string(budget.used_bytes))
       .With("limitBytes", std::to_string(budget.limit_bytes));
 }
@@ -360,6 +436,7 @@ Result<StagedFiles> HashStore::Stage(const std::string& attempt, std::int64_t ne
                      ": cannot perform commit during state checkpoint of " + spec_.folder.path + ". " + cause.message())
         .CausedBy(cause);
   };
+  FLEUVE_TRY(CheckMemory());
   StagedFiles staged;
   if (!metadata_written_) {
     auto written = WriteMetadata(spec_, &staged);
@@ -399,6 +476,7 @@ Result<void> HashStore::Apply() {
   }
   version_ = staged_->version;
   staged_.reset();
+  kept_.Clear();
   may_have_later_files_ = false;
   bytes_since_ += staged_bytes_;
   changes_.resize(kHeadRoom);
@@ -458,6 +536,9 @@ Result<void> HashStore::Collect(std::int64_t bytes) {
     const bool more = tables_[now.space]->ScanSome(
         &now.position, some,
         [&now](std::string_view key, std::string_view value) { AppendPut(now.records, now.space, key, value); });
+    if (pager_ != nullptr && pager_->error()) {
+      return *pager_->error();
+    }
     if (more) {
       bytes -= some;
     } else {
@@ -534,7 +615,11 @@ Result<std::unique_ptr<Store>> Store::Open(const StoreSpec& spec, const Version&
   if (at.number > 0 && schema_check) {
     FLEUVE_TRY(CheckSchema(spec));
   }
-  auto store = std::make_unique<HashStore>(spec);
+  std::unique_ptr<Pager> pager;
+  if (!spec.spill_folder.empty() && spec.budget) {
+    FLEUVE_ASSIGN(pager, Pager::Make(spec.spill_folder, spec.budget->limit_bytes / spec.budget->stores));
+  }
+  auto store = std::make_unique<HashStore>(spec, std::move(pager));
   FLEUVE_TRY(store->Load(at));
   FLEUVE_TRY(store->CheckMemory());
   return std::unique_ptr<Store>(std::move(store));

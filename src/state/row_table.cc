@@ -13,14 +13,26 @@ namespace {
 constexpr int kMostDepth = 32;
 /// Places of the directory per segment at which it is not widened any more.
 constexpr std::size_t kMostSpread = 16;
-/// Rows of a segment after `Reserve`.
-constexpr std::size_t kReservedRows = Segment::kMostRows * 3 / 4;
+/// Rows of a segment, in memory and where segments come and go.
+constexpr std::size_t kMostRows = 768;
+constexpr std::size_t kMostRowsPaged = 192;
+constexpr std::size_t kMostBytes = 256 << 10;
+constexpr std::size_t kMostBytesPaged = 16 << 10;
 /// A bucket with fewer entries than this without a row is left as it is.
 constexpr std::size_t kFewestStale = 64;
 
 }  // namespace
 
-RowTable::RowTable(Timing timing) : timing_(timing) { Reset(0); }
+RowTable::RowTable(Timing timing, Pager* pager)
+    : timing_(timing),
+      pager_(pager),
+      most_rows_(pager == nullptr ? kMostRows : kMostRowsPaged),
+      most_bytes_(pager == nullptr ? kMostBytes : kMostBytesPaged) {
+  Reset(0);
+  if (pager_ != nullptr) {
+    pager_->Attach(this);
+  }
+}
 RowTable::~RowTable() { DropSegments(); }
 
 template <typename VisitSegment>
@@ -37,9 +49,13 @@ void RowTable::DropSegments() {
   for (std::size_t i = 0; i < directory_.size();) {
     Segment* segment = directory_[i];
     i += directory_.size() >> segment->depth();
+    if (pager_ != nullptr) {
+      segment->Drop(*pager_);
+    }
     delete segment;
   }
   directory_.clear();
+  resident_.clear();
 }
 
 void RowTable::Reset(int depth) {
@@ -67,7 +83,7 @@ void RowTable::Reserve(std::size_t rows) {
     return;
   }
   int depth = 0;
-  while (rows >> depth > kReservedRows && depth < kMostDepth) {
+  while (rows >> depth > most_rows_ * 3 / 4 && depth < kMostDepth) {
     ++depth;
   }
   Reset(depth);
@@ -75,6 +91,9 @@ void RowTable::Reserve(std::size_t rows) {
 
 void RowTable::Split(std::size_t place) {
   Segment& full = *directory_[place];
+  if (pager_ != nullptr) {
+    Use(full);
+  }
   const int depth = full.depth() + 1;
   if (depth > depth_) {
     std::vector<Segment*> wider(directory_.size() * 2);
@@ -105,9 +124,17 @@ void RowTable::Split(std::size_t place) {
   for (std::size_t i = 0; i < width; ++i) {
     directory_[first + i] = i < width / 2 ? low.get() : high.get();
   }
-  low.release();
-  high.release();
+  Segment& first_half = *low.release();
+  Segment& second_half = *high.release();
+  if (pager_ != nullptr) {
+    full.Drop(*pager_);
+    Leave(full);
+  }
   delete &full;
+  if (pager_ != nullptr) {
+    Enter(first_half);
+    Enter(second_half);
+  }
 }
 
 bool RowTable::MaySplit(const Segment& segment) const {
@@ -116,7 +143,7 @@ bool RowTable::MaySplit(const Segment& segment) const {
 }
 
 Segment& RowTable::WithRoom(std::uint64_t hash) {
-  while (SegmentOf(hash).IsFull() && MaySplit(SegmentOf(hash))) {
+  while (SegmentOf(hash).IsFull(most_rows_, most_bytes_) && MaySplit(SegmentOf(hash))) {
     Split(Place(hash));
   }
   return SegmentOf(hash);
@@ -147,17 +174,23 @@ bool RowTable::Put(std::uint64_t hash, std::string_view key, std::string_view va
       Index(hash, time);
     }
   }
+  Settle();
   return is_new;
 }
 
 bool RowTable::Add(std::uint64_t hash, std::string_view key, std::string_view value) {
-  return Find(hash, key).data() == nullptr && Put(hash, key, value);
+  if (Find(hash, key).data() != nullptr) {
+    Settle();
+    return false;
+  }
+  return Put(hash, key, value);
 }
 
 bool RowTable::Remove(std::uint64_t hash, std::string_view key) {
   Segment& segment = SegmentOf(hash);
   const std::string_view old = segment.Find(hash, key);
   if (old.data() == nullptr) {
+    Settle();
     return false;
   }
   if (timed()) {
@@ -170,18 +203,78 @@ bool RowTable::Remove(std::uint64_t hash, std::string_view key) {
   if (--row_count_ == 0) {
     Clear();
   }
+  Settle();
   return true;
 }
 
+template <typename VisitRow>
+bool RowTable::EachRow(Segment& segment, const VisitRow& visit) const {
+  const bool comes = pager_ != nullptr && !segment.is_resident();
+  if (comes) {
+    Load(segment);
+  }
+  const bool all = segment.Each(visit);
+  // Who looks at everything once does not drive out what is used.
+  return (!comes || Spill(segment)) && all;
+}
+
+void RowTable::Load(Segment& segment) const {
+  const std::size_t before = segment.memory_bytes();
+  segment.Load(*pager_);
+  segment_bytes_ += static_cast<std::int64_t>(segment.memory_bytes() - before);
+}
+
+void RowTable::Enter(Segment& segment) const {
+  if (!segment.is_resident()) {
+    Load(segment);
+  }
+  segment.place_among_resident = static_cast<std::int32_t>(resident_.size());
+  resident_.push_back(&segment);
+}
+
+void RowTable::Leave(Segment& segment) const {
+  Segment* last = resident_.back();
+  last->place_among_resident = segment.place_among_resident;
+  resident_[static_cast<std::size_t>(segment.place_among_resident)] = last;
+  resident_.pop_back();
+  segment.place_among_resident = -1;
+}
+
+bool RowTable::Spill(Segment& segment) const {
+  const std::size_t before = segment.memory_bytes();
+  const bool spilled = segment.Spill(*pager_);
+  segment_bytes_ -= static_cast<std::int64_t>(before) - static_cast<std::int64_t>(segment.memory_bytes());
+  return spilled;
+}
+
+std::int64_t RowTable::SpillSome(std::int64_t bytes) {
+  std::int64_t freed = 0;
+  for (std::size_t left = resident_.size(); left > 0 && freed < bytes; --left) {
+    hand_ = hand_ < resident_.size() ? hand_ : 0;
+    Segment& segment = *resident_[hand_];
+    if (std::exchange(segment.used_of_late, false)) {
+      ++hand_;
+      continue;
+    }
+    const auto before = static_cast<std::int64_t>(segment.memory_bytes());
+    if (!Spill(segment)) {
+      return freed;
+    }
+    freed += before - static_cast<std::int64_t>(segment.memory_bytes());
+    Leave(segment);
+  }
+  return freed;
+}
+
 void RowTable::Scan(const Visit& visit) const {
-  EachSegment([&visit](const Segment& segment) { return segment.Each(visit); });
+  EachSegment([&](Segment& segment) { return EachRow(segment, visit); });
 }
 
 bool RowTable::ScanSome(std::uint64_t* position, std::int64_t bytes,
                         const std::function<void(std::string_view, std::string_view)>& visit) const {
   while (bytes > 0) {
-    const Segment& segment = SegmentOf(*position);
-    segment.Each([&](std::string_view key, std::string_view value) {
+    Segment& segment = *directory_[Place(*position)];
+    EachRow(segment, [&](std::string_view key, std::string_view value) {
       bytes -= static_cast<std::int64_t>(key.size() + value.size());
       visit(key, value);
       return true;
@@ -250,7 +343,9 @@ void RowTable::SortEntries(Bucket& bucket) {
 void RowTable::Tidy(std::int64_t number, Bucket& bucket) const {
   SortEntries(bucket);
   std::erase_if(bucket.entries, [&](std::uint64_t entry) {
-    return EachOf(number, entry, [](std::string_view, std::string_view) { return false; });
+    const bool stale = EachOf(number, entry, [](std::string_view, std::string_view) { return false; });
+    Settle();
+    return stale;
   });
 }
 
@@ -291,6 +386,7 @@ void RowTable::Range(std::int64_t from, std::int64_t to, const Visit& visit) con
       if (time >= from && time <= to && !EachOf(at->first, entry, visit)) {
         return;
       }
+      Settle();
     }
   }
 }

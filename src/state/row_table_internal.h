@@ -21,10 +21,12 @@ namespace fleuve::state {
 /// Where the time of a row stands: nowhere, or in the first eight bytes of its key or of its value.
 enum class Timing { kNone, kKey, kValue };
 
-/// Threads: one at a time. Throws std::bad_alloc where memory ends; only `Clear` is of use then.
+/// Threads: one at a time. With a pager, views into rows are good until the next call alone. Throws std::bad_alloc
+/// where memory ends; only `Clear` is of use then.
 class RowTable {
  public:
-  explicit RowTable(Timing timing);
+  /// \param pager  null: all rows stay in memory. It must outlive the table.
+  explicit RowTable(Timing timing, Pager* pager = nullptr);
   ~RowTable();
   RowTable(const RowTable&) = delete;
   RowTable& operator=(const RowTable&) = delete;
@@ -45,9 +47,9 @@ class RowTable {
   void Reserve(std::size_t rows);
   /// What a call for this hash will look at, one thing after the other: to be prefetched, some calls apart. (They give
   /// addresses, as a function that does nothing but to prefetch is one without effect to some compilers.)
-  const void* SegmentNear(std::uint64_t hash) const { return &SegmentOf(hash); }
-  const void* SlotNear(std::uint64_t hash) const { return SegmentOf(hash).SlotNear(hash); }
-  const void* RowNear(std::uint64_t hash) const { return SegmentOf(hash).RowNear(hash); }
+  const void* SegmentNear(std::uint64_t hash) const { return directory_[Place(hash)]; }
+  const void* SlotNear(std::uint64_t hash) const { return directory_[Place(hash)]->SlotNear(hash); }
+  const void* RowNear(std::uint64_t hash) const { return directory_[Place(hash)]->RowNear(hash); }
   /// How many calls before.
   static constexpr std::size_t kSegmentSteps = 32;
   static constexpr std::size_t kSlotSteps = 20;
@@ -63,6 +65,21 @@ class RowTable {
   /// behind them. False: there are no more.
   bool ScanSome(std::uint64_t* position, std::int64_t bytes,
                 const std::function<void(std::string_view, std::string_view)>& visit) const;
+
+  /// Keeps to the pager's limit again after a `Find`; all else does by itself.
+  void Settle() const {
+    if (pager_ != nullptr) {
+      pager_->Settle();
+    }
+  }
+  /// Moves segments that were not used since it last came by to the pager's file, until `bytes` are free or it has come
+  /// round. Gives what it freed.
+  std::int64_t SpillSome(std::int64_t bytes);
+
+  /// What segments take of memory that could be spilled.
+  std::int64_t resident_bytes() const {
+    return segment_bytes_ - static_cast<std::int64_t>(segment_count_ * sizeof(Segment));
+  }
 
   std::int64_t row_count() const { return row_count_; }
   /// Bytes of keys and values.
@@ -84,7 +101,24 @@ class RowTable {
   std::size_t Place(std::uint64_t hash) const {
     return depth_ == 0 ? 0 : static_cast<std::size_t>(hash >> (64 - depth_));
   }
-  Segment& SegmentOf(std::uint64_t hash) const { return *directory_[Place(hash)]; }
+  Segment& SegmentOf(std::uint64_t hash) const {
+    Segment& segment = *directory_[Place(hash)];
+    if (pager_ != nullptr) {
+      Use(segment);
+    }
+    return segment;
+  }
+  /// Brings a segment to memory, to stay until others need the room.
+  void Use(Segment& segment) const {
+    segment.used_of_late = true;
+    if (segment.place_among_resident < 0) {
+      Enter(segment);
+    }
+  }
+  void Enter(Segment& segment) const;
+  void Leave(Segment& segment) const;
+  void Load(Segment& segment) const;
+  bool Spill(Segment& segment) const;
   /// The segment of the hash, with room for one more row.
   Segment& WithRoom(std::uint64_t hash);
   bool MaySplit(const Segment& segment) const;
@@ -94,6 +128,8 @@ class RowTable {
   void DropSegments();
   template <typename VisitSegment>
   bool EachSegment(const VisitSegment& visit) const;
+  template <typename VisitRow>
+  bool EachRow(Segment& segment, const VisitRow& visit) const;
 
   bool timed() const { return timing_ != Timing::kNone; }
   std::int64_t TimeIn(std::string_view key, std::string_view value) const;
@@ -114,13 +150,20 @@ class RowTable {
   static constexpr int kHashBits = 64 - kBucketShift;
 
   const Timing timing_;
+  Pager* const pager_;
+  /// Rows of a segment at most. Those that come and go with a pager are small.
+  const std::size_t most_rows_;
+  const std::size_t most_bytes_;
+  /// With a pager: the segments that may be spilled, and where `SpillSome` goes on among them.
+  mutable std::vector<Segment*> resident_;
+  std::size_t hand_ = 0;
   /// 2^depth_ places; a segment stands at each whose number begins with its bits. Owns the segments.
   int depth_ = 0;
   std::vector<Segment*> directory_;
   std::size_t segment_count_ = 0;
   std::int64_t row_count_ = 0;
   std::int64_t payload_bytes_ = 0;
-  std::int64_t segment_bytes_ = 0;
+  mutable std::int64_t segment_bytes_ = 0;
   /// Sorted when they are read.
   mutable std::map<std::int64_t, Bucket> buckets_;
   /// The bucket used last; null where it is not known.

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <bit>
 #include <new>
+#include <utility>
 
 #include "state/segment_internal.h"
 
@@ -91,7 +92,57 @@ std::uint32_t Segment::Append(std::string_view key, std::string_view value) {
   return at;
 }
 
+void Segment::Load(Pager& pager) {
+  slots_ = static_cast<Slot*>(std::malloc(slot_count_ * sizeof(Slot)));
+  bytes_ = static_cast<char*>(std::malloc(used_));
+  if (slots_ == nullptr || bytes_ == nullptr) {
+    std::free(std::exchange(slots_, nullptr));
+    std::free(std::exchange(bytes_, nullptr));
+    throw std::bad_alloc();
+  }
+  room_ = used_;
+  changed_ = false;
+  if (!pager.Read(extent_, {reinterpret_cast<char*>(slots_), slot_count_ * sizeof(Slot), bytes_, used_})) {
+    Drop(pager);
+  }
+}
+
+bool Segment::Spill(Pager& pager) {
+  if (rows_ == 0) {
+    Empty();
+    return true;
+  }
+  if (slots_ == nullptr) {
+    return true;
+  }
+  if (changed_ && garbage_ > used_ / 4) {
+    Pack();
+  }
+  if (changed_ &&
+      !pager.Write({reinterpret_cast<char*>(slots_), slot_count_ * sizeof(Slot), bytes_, used_}, &extent_)) {
+    return false;
+  }
+  changed_ = false;
+  std::free(std::exchange(slots_, nullptr));
+  std::free(std::exchange(bytes_, nullptr));
+  room_ = 0;
+  return true;
+}
+
+void Segment::Drop(Pager& pager) {
+  Empty();
+  pager.Free(&extent_);
+}
+
+void Segment::Empty() {
+  std::free(std::exchange(slots_, nullptr));
+  std::free(std::exchange(bytes_, nullptr));
+  slot_count_ = rows_ = used_ = room_ = garbage_ = 0;
+  changed_ = true;
+}
+
 void Segment::Insert(std::uint64_t hash, std::string_view key, std::string_view value) {
+  changed_ = true;
   if (!Fits(rows_ + 1, slot_count_)) {
     SetSlots(std::max(kFewestSlots, slot_count_ * 2));
   }
@@ -106,6 +157,7 @@ void Segment::Insert(std::uint64_t hash, std::string_view key, std::string_view 
 }
 
 void Segment::Replace(std::uint64_t hash, std::string_view key, std::string_view value) {
+  changed_ = true;
   Slot& slot = slots_[SlotOf(TagOf(hash), key)];
   const Head old = HeadAt(slot.at);
   const std::size_t had = RoomFor(old.key_size, old.value_size);
@@ -128,6 +180,7 @@ void Segment::Replace(std::uint64_t hash, std::string_view key, std::string_view
 }
 
 void Segment::Remove(std::uint64_t hash, std::string_view key) {
+  changed_ = true;
   std::size_t at = SlotOf(TagOf(hash), key);
   const Head old = HeadAt(slots_[at].at);
   garbage_ += RoomFor(old.key_size, old.value_size);
@@ -146,11 +199,7 @@ void Segment::Remove(std::uint64_t hash, std::string_view key) {
     next = (next + 1) & (slot_count_ - 1);
   }
   if (rows_ == 0) {
-    std::free(slots_);
-    std::free(bytes_);
-    slots_ = nullptr;
-    bytes_ = nullptr;
-    slot_count_ = used_ = room_ = garbage_ = 0;
+    Empty();
     return;
   }
   if (slot_count_ > 64 && rows_ < slot_count_ / 8) {

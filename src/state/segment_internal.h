@@ -8,6 +8,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "state/pager_internal.h"
+
 namespace fleuve::state {
 
 /// 64 bits that depend on every byte of a key. Not for files: it may become another one.
@@ -76,6 +78,19 @@ class Segment {
   /// Makes slots for `rows` rows and memory for `bytes` bytes of them.
   void Reserve(std::size_t rows, std::size_t bytes);
 
+  /// False: its rows lie in the pager's file alone. Only `Load`, `Spill`, `Drop` and what it counts serve then.
+  bool is_resident() const { return slots_ != nullptr || rows_ == 0; }
+  /// Brings the rows back. Where that fails they are lost, and the pager tells.
+  void Load(Pager& pager);
+  /// Writes the rows where they changed, and frees their memory. False where that failed.
+  bool Spill(Pager& pager);
+  /// Forgets the rows, and their place in the file.
+  void Drop(Pager& pager);
+  /// Set when it is asked for; whoever looks for segments to spill takes it back.
+  bool used_of_late = false;
+  /// Where it stands among the segments of its table that may be spilled; -1: not there.
+  std::int32_t place_among_resident = -1;
+
   /// Calls `visit(key, value)` for each row; it gives false to stop.
   template <typename Visit>
   bool Each(const Visit& visit) const {
@@ -114,12 +129,13 @@ class Segment {
   std::size_t rows() const { return rows_; }
   /// Bytes of its rows with what stands between them.
   std::size_t used_bytes() const { return used_ - garbage_; }
-  std::size_t memory_bytes() const { return sizeof(Segment) + slot_count_ * sizeof(Slot) + room_ + kPerPiece * 2; }
+  std::size_t memory_bytes() const {
+    return sizeof(Segment) + (slots_ == nullptr ? 0 : slot_count_ * sizeof(Slot) + room_ + kPerPiece * 2);
+  }
   /// True where one more row calls for two segments instead of one.
-  bool IsFull() const { return rows_ >= kMostRows || (rows_ > 1 && used_ - garbage_ >= kMostBytes); }
-
-  static constexpr std::size_t kMostRows = 768;
-  static constexpr std::size_t kMostBytes = 256 << 10;
+  bool IsFull(std::size_t most_rows, std::size_t most_bytes) const {
+    return rows_ >= most_rows || (rows_ > 1 && used_ - garbage_ >= most_bytes);
+  }
 
  private:
   struct Slot {
@@ -166,6 +182,7 @@ class Segment {
   void SetRoom(std::size_t bytes);
   /// Moves the rows together.
   void Pack();
+  void Empty();
 
   Slot* slots_ = nullptr;
   char* bytes_ = nullptr;
@@ -175,7 +192,10 @@ class Segment {
   std::size_t room_ = 0;
   /// Bytes below `used_` that belong to no row any more.
   std::size_t garbage_ = 0;
+  Extent extent_;
   int depth_ = 0;
+  /// The rows differ from what the file has.
+  bool changed_ = true;
 };
 
 }  // namespace fleuve::state

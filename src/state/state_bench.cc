@@ -1,11 +1,12 @@
 // What a store costs: bytes of memory per key, CPU milliseconds per batch (of its own thread; for syncs, of the clock),
 // the longest batch, bytes written, the time to open it again.
 //
-//   state_bench FOLDER KEYS [BATCHES [ROWS]]
+//   state_bench FOLDER KEYS [BATCHES [ROWS [LIMIT_MB]]]
+//   state_bench FOLDER                                     opens what an earlier run left, and no more
 //
 // Keys are windows (a time, a number), values a count, as a windowed aggregation has them. The first batches fill the
 // store with KEYS keys; then BATCHES batches read and put ROWS keys drawn at random; then it is opened again. FOLDER
-// must be new.
+// must be new. With LIMIT_MB, rows that find no room in it lie in a file beside FOLDER.
 
 #include <algorithm>
 #include <chrono>
@@ -26,10 +27,10 @@ constexpr std::int64_t kFillRows = 100000;
 
 double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-/// Of this thread: what a machine that is busy with other things does not change.
-double CpuNow() {
+/// Of this thread, or of all: what a machine that is busy with other things does not change.
+double CpuNow(clockid_t clock = CLOCK_THREAD_CPUTIME_ID) {
   timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  clock_gettime(clock, &now);
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
@@ -81,11 +82,45 @@ struct Percentiles {
   }
 };
 
-int Run(const std::string& folder, std::int64_t keys_wanted, int batches, int rows) {
+std::unique_ptr<Store> Reopen(const StoreSpec& spec, const Version& version) {
+  const double began = Now();
+  const double began_cpu = CpuNow();
+  const double began_all = CpuNow(CLOCK_PROCESS_CPUTIME_ID);
+  auto store = Take(Store::Open(spec, version));
+  std::printf("opened in %.2f s, %.2f s of CPU in its thread, %.2f in all: %ld rows, rss %.0f MB, peak %.0f MB\n",
+              Now() - began, CpuNow() - began_cpu, CpuNow(CLOCK_PROCESS_CPUTIME_ID) - began_all,
+              static_cast<long>(store->row_count(0)), StatusMb("VmRSS"), StatusMb("VmHWM"));
+  return store;
+}
+
+StoreSpec Spec(const std::string& folder, std::int64_t limit_mb) {
   StoreSpec spec;
   spec.folder = {storage::LocalStore(), folder};
   spec.operator_name = "stateStoreSave";
   spec.spaces = {{"default", true, "struct<window,bigint>", "struct<bigint>", ""}};
+  if (limit_mb > 0) {
+    spec.budget = std::make_shared<MemoryBudget>();
+    spec.budget->limit_bytes = limit_mb << 20;
+    spec.spill_folder = folder + ".spill";
+  }
+  return spec;
+}
+
+int OpenOnly(const std::string& folder) {
+  const StoreSpec spec = Spec(folder, 0);
+  Version newest;
+  for (const auto& file : Take(spec.folder.store->List(folder))) {
+    const std::string name = file.path.substr(file.path.rfind('/') + 1);
+    if (name.ends_with(".changes")) {
+      newest.number = std::max<std::int64_t>(newest.number, std::atoll(name.c_str()));
+    }
+  }
+  Reopen(spec, newest);
+  return 0;
+}
+
+int Run(const std::string& folder, std::int64_t keys_wanted, int batches, int rows, std::int64_t limit_mb) {
+  const StoreSpec spec = Spec(folder, limit_mb);
   auto store = Take(Store::Open(spec, Version{}));
   ByteRows keys;
   ByteRows values;
@@ -165,11 +200,7 @@ int Run(const std::string& folder, std::int64_t keys_wanted, int batches, int ro
     bytes += static_cast<double>(file.size_bytes);
   }
   std::printf("%zu files, %.0f MB\n", files.size(), bytes / 1048576);
-  began = Now();
-  const double began_cpu = CpuNow();
-  store = Take(Store::Open(spec, version));
-  std::printf("opened in %.2f s, %.2f s of CPU in its thread: %ld rows, rss %.0f MB, peak %.0f MB\n", Now() - began,
-              CpuNow() - began_cpu, static_cast<long>(store->row_count(0)), StatusMb("VmRSS"), StatusMb("VmHWM"));
+  store = Reopen(spec, version);
   began = CpuNow();
   std::int64_t gone = 0;
   keys.Clear();
@@ -187,10 +218,13 @@ int Run(const std::string& folder, std::int64_t keys_wanted, int batches, int ro
 }  // namespace fleuve::state
 
 int main(int argc, char** argv) {
-  if (argc < 3) {
-    std::fprintf(stderr, "state_bench FOLDER KEYS [BATCHES [ROWS]]\n");
+  if (argc < 2) {
+    std::fprintf(stderr, "state_bench FOLDER [KEYS [BATCHES [ROWS [LIMIT_MB]]]]\n");
     return 2;
   }
+  if (argc == 2) {
+    return fleuve::state::OpenOnly(argv[1]);
+  }
   return fleuve::state::Run(argv[1], std::atoll(argv[2]), argc > 3 ? std::atoi(argv[3]) : 300,
-                            argc > 4 ? std::atoi(argv[4]) : 1000);
+                            argc > 4 ? std::atoi(argv[4]) : 1000, argc > 5 ? std::atoll(argv[5]) : 0);
 }

@@ -58,6 +58,8 @@ struct SpaceSpec {
 struct MemoryBudget {
   std::int64_t limit_bytes = 0;
   std::int64_t used_bytes = 0;
+  /// How many stores share it.
+  std::int64_t stores = 1;
 };
 
 /// What a store is made for.
@@ -74,6 +76,9 @@ struct StoreSpec {
   std::int64_t versions_to_retain = 100;
   /// Null: no limit.
   std::shared_ptr<MemoryBudget> budget{};
+  /// A folder of this machine where rows may lie that find no room in the store's part of the budget; empty: all rows
+  /// stay in memory.
+  std::string spill_folder{};
 };
 
 /// A version and the attempt that made it. Version 0 has no attempt.
@@ -176,6 +181,12 @@ Result<StoreSpec> ReadSpec(const storage::Location& folder);
 
 /// The value of `stateStore.providerClass` in offsets of queries with state of ours: another engine refuses it by name.
 inline constexpr std::string_view kProviderClass = "fleuve.StateStore";
+/// The classes that a session may name: Spark's own. Rows in memory, or beyond it on disk; the files in the checkpoint
+/// are the same.
+inline constexpr std::string_view kMemoryProviderClass =
+    "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider";
+inline constexpr std::string_view kSpillingProviderClass =
+    "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider";
 
 /// CANNOT_LOAD_STATE_STORE.`subclass`: what lies in the state cannot be read.
 Error CannotLoad(ErrorKind kind, const std::string& subclass, std::string message);

@@ -454,6 +454,15 @@ Result<void> MicroBatchQuery::MakeState(const checkpoint::Recovered& recovered) 
   options.versions_to_retain = min_batches_to_retain_;
   options.memory_limit_bytes = request_.state_memory_limit_bytes > 0 ? request_.state_memory_limit_bytes
                                                                      : ResourceBudget::DefaultMemoryBytes() / 12 * 5;
+  const std::string provider = Conf(std::string(kStateProviderKey), std::string(state::kMemoryProviderClass));
+  if (provider == state::kSpillingProviderClass) {
+    options.spill_folder = host_->options.scratch + "/state";
+  } else if (provider != state::kMemoryProviderClass && provider != state::kProviderClass &&
+             operators::KeepsState(request_.plan, request_.sink.output_mode)) {
+    return Error::Unsupported("the state store provider " + provider + " (there are " +
+                              std::string(state::kMemoryProviderClass) + " and " +
+                              std::string(state::kSpillingProviderClass) + ")");
+  }
   for (const auto& [key, value] : pinned_conf_) {
     if (key == "spark.sql.shuffle.partitions") {
       options.partitions = std::max<std::int64_t>(1, std::atoll(value.c_str()));

@@ -56,3 +56,37 @@ def test_the_limit_is_a_size(server):
     spark = server.session()
     with pytest.raises(PySparkException, match="INVALID_CONF_VALUE"):
         spark.conf.set(LIMIT, "much")
+
+
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+SPILLING = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+def test_rows_beyond_the_limit_lie_on_disk(server, folder):
+    spark = server.session()
+    root = folder + "/disk"
+    write(root, 0, range(30000))
+    with pytest.raises(PySparkException, match="RocksDBStateStoreProvider"):
+        count(spark, root, "1m")
+    # The same checkpoint, with the other provider, in the same memory.
+    spark.conf.set(PROVIDER, SPILLING)
+    count(spark, root, "1m")
+    assert tuple(result(spark, root)) == (30000, 30000)
+    for number in range(1, 25):
+        write(root, number, range(number * 1000, number * 1000 + 2500))
+    count(spark, root, "1m")
+    assert tuple(result(spark, root)) == (30000, 30000 + 24 * 2500)
+    # And back, in memory alone.
+    spark.conf.unset(PROVIDER)
+    write(root, 25, [0])
+    count(spark, root, "0b")
+    assert tuple(result(spark, root)) == (30000, 30001 + 24 * 2500)
+
+
+def test_another_provider_is_refused_by_name(server, folder):
+    spark = server.session()
+    root = folder + "/other"
+    write(root, 0, [1])
+    spark.conf.set(PROVIDER, "com.example.OtherStateStoreProvider")
+    with pytest.raises(PySparkException, match="com.example.OtherStateStoreProvider"):
+        count(spark, root, "0b")
