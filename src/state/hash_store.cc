@@ -5,10 +5,12 @@
 #include <future>
 #include <memory>
 #include <set>
+#include <thread>
 
 #include "base/failpoint.h"
 #include "base/ids.h"
 #include "state/chain_internal.h"
+#include "state/loader_internal.h"
 #include "state/row_table_internal.h"
 #include "state/snapshot_writer_internal.h"
 
@@ -210,8 +212,8 @@ class HashStore final : public Store {
   /// Forgets everything but the spec.
   void Clear();
   Result<void> LoadFiles(const Chain& chain, std::set<std::string>* damaged);
-  /// Puts a file's records into the tables.
-  Result<void> Replay(const ParsedFile& file, const std::string& path);
+  /// \param more  bytes of rows that are not in the tables yet.
+  Result<void> CheckMemoryWith(std::int64_t more);
   /// Removes what runs left that were given up: the version that is written next has one attempt only, and a commit
   /// need not name it. The folder is synced with the new changelog.
   Result<void> RemoveLater();
@@ -273,48 +275,6 @@ void HashStore::Clear() {
   files_.clear();
 }
 
-Result<void> HashStore::Replay(const ParsedFile& file, const std::string& path) {
-  // Rows are asked for some steps before they are put: they are far apart in memory.
-  constexpr std::size_t kSteps = RowTable::kSegmentSteps;
-  struct Pending {
-    Record record;
-    std::uint64_t hash = 0;
-  };
-  Pending pending[kSteps];
-  RecordReader reader(file.records, tables_.size(), path);
-  bool more = true;
-  std::size_t read = 0;
-  for (std::size_t done = 0;; ++done) {
-    while (more && read < done + kSteps) {
-      Pending& next = pending[read % kSteps];
-      FLEUVE_ASSIGN(more, reader.Next(&next.record));
-      if (more) {
-        next.hash = HashKey(next.record.key);
-        __builtin_prefetch(tables_[next.record.space]->SegmentNear(next.hash));
-        ++read;
-      }
-    }
-    if (done == read) {
-      return {};
-    }
-    if (done + RowTable::kSlotSteps < read) {
-      const Pending& ahead = pending[(done + RowTable::kSlotSteps) % kSteps];
-      __builtin_prefetch(tables_[ahead.record.space]->SlotNear(ahead.hash));
-    }
-    if (done + RowTable::kRowSteps < read) {
-      const Pending& ahead = pending[(done + RowTable::kRowSteps) % kSteps];
-      __builtin_prefetch(tables_[ahead.record.space]->RowNear(ahead.hash));
-    }
-    const Pending& now = pending[done % kSteps];
-    RowTable& table = *tables_[now.record.space];
-    if (now.record.is_removal) {
-      table.Remove(now.hash, now.record.key);
-    } else {
-      table.Put(now.hash, now.record.key, now.record.value);
-    }
-  }
-}
-
 Result<void> HashStore::Load(const Version& at) {
   std::set<std::string> damaged;
   for (;;) {
@@ -341,6 +301,7 @@ Result<void> HashStore::Load(const Version& at) {
 
 Result<void> HashStore::LoadFiles(const Chain& chain, std::set<std::string>* damaged) {
   std::vector<std::string> paths;
+  Loader loader(tables_, pager_ == nullptr && std::thread::hardware_concurrency() > 1);
   if (chain.snapshot) {
     for (std::int64_t part = 0; part < chain.parts.count; ++part) {
       paths.push_back(PartPath(spec_.folder.path, chain.parts.from, chain.parts.id, part));
@@ -348,9 +309,7 @@ Result<void> HashStore::LoadFiles(const Chain& chain, std::set<std::string>* dam
     paths.push_back(chain.snapshot->path);
     snapshot_version_ = chain.parts.from;
     // Whether it was synced is not known: it serves, but old files stay until the next one.
-    for (std::size_t i = 0; i < tables_.size() && i < chain.parts.space_rows.size(); ++i) {
-      tables_[i]->Reserve(static_cast<std::size_t>(chain.parts.space_rows[i]));
-    }
+    loader.Reserve(chain.parts.space_rows);
   }
   const std::size_t snapshot_files = paths.size();
   for (const StoreFile& file : chain.changes) {
@@ -386,13 +345,16 @@ Result<void> HashStore::LoadFiles(const Chain& chain, std::set<std::string>* dam
                               header.base_attempt + ".");
       }
     }
-    FLEUVE_TRY(Replay(file->parsed, paths[i]));
-    FLEUVE_TRY(CheckMemory());
+    FLEUVE_TRY(loader.Add(file->parsed, paths[i]));
+    FLEUVE_TRY(CheckMemoryWith(loader.memory_bytes()));
   }
+  loader.Finish();
   return {};
 }
 
-Result<void> HashStore::CheckMemory() {
+Result<void> HashStore::CheckMemory() { return CheckMemoryWith(0); }
+
+Result<void> HashStore::CheckMemoryWith(std::int64_t more) {
   if (pager_ != nullptr && pager_->error()) {
     return *pager_->error();
   }
@@ -400,7 +362,7 @@ Result<void> HashStore::CheckMemory() {
     return {};
   }
   MemoryBudget& budget = *spec_.budget;
-  std::int64_t now = 0;
+  std::int64_t now = more;
   for (const auto& table : tables_) {
     now += table->memory_bytes();
   }

@@ -73,7 +73,7 @@ void RowTable::Reset(int depth) {
 void RowTable::Clear() {
   Reset(0);
   buckets_.clear();
-  last_bucket_ = nullptr;
+  known_buckets_ = {};
   row_count_ = 0;
   payload_bytes_ = 0;
 }
@@ -87,6 +87,51 @@ void RowTable::Reserve(std::size_t rows) {
     ++depth;
   }
   Reset(depth);
+}
+
+void RowTable::TakeUpperHalf(RowTable& upper) {
+  for (RowTable* table : {this, &upper}) {
+    if (table->depth_ == 0) {
+      table->Split(0);
+    }
+  }
+  const int depth = std::max(depth_, upper.depth_);
+  const std::size_t places = std::size_t{1} << depth;
+  std::vector<Segment*> both;
+  both.reserve(places);
+  for (std::size_t i = 0; i < places; ++i) {
+    const RowTable& from = i < places / 2 ? *this : upper;
+    both.push_back(from.directory_[i >> (depth - from.depth_)]);
+  }
+  // The other half of each has no rows.
+  segment_count_ += upper.segment_count_;
+  segment_bytes_ += upper.segment_bytes_;
+  const auto drop = [this](const std::vector<Segment*>& directory, std::size_t from, std::size_t to) {
+    for (std::size_t i = from; i < to;) {
+      const Segment* segment = directory[i];
+      i += directory.size() >> segment->depth();
+      --segment_count_;
+      segment_bytes_ -= static_cast<std::int64_t>(segment->memory_bytes());
+      delete segment;
+    }
+  };
+  drop(directory_, directory_.size() / 2, directory_.size());
+  drop(upper.directory_, 0, upper.directory_.size() / 2);
+  directory_ = std::move(both);
+  depth_ = depth;
+  row_count_ += upper.row_count_;
+  payload_bytes_ += upper.payload_bytes_;
+  known_buckets_ = {};
+  buckets_.merge(upper.buckets_);
+  for (const auto& [number, more] : upper.buckets_) {
+    Bucket& bucket = buckets_[number];
+    bucket.entries.insert(bucket.entries.end(), more.entries.begin(), more.entries.end());
+    bucket.is_sorted = false;
+    bucket.first_time = std::min(bucket.first_time, more.first_time);
+    bucket.live += more.live;
+  }
+  upper.directory_.clear();
+  upper.Clear();
 }
 
 void RowTable::Split(std::size_t place) {
@@ -300,11 +345,11 @@ std::int64_t RowTable::TimeIn(std::string_view key, std::string_view value) cons
 }
 
 RowTable::Bucket& RowTable::BucketAt(std::int64_t number) {
-  if (last_bucket_ == nullptr || last_bucket_time_ != number) {
-    last_bucket_ = &buckets_[number];
-    last_bucket_time_ = number;
+  KnownBucket& known = KnownPlace(number);
+  if (known.bucket == nullptr || known.number != number) {
+    known = KnownBucket{number, &buckets_[number]};
   }
-  return *last_bucket_;
+  return *known.bucket;
 }
 
 void RowTable::Index(std::uint64_t hash, std::int64_t time) {
@@ -328,7 +373,7 @@ void RowTable::Unindex(std::int64_t time) {
   const std::int64_t number = BucketOf(time);
   if (--BucketAt(number).live == 0) {
     buckets_.erase(number);
-    last_bucket_ = nullptr;
+    KnownPlace(number) = {};
   }
 }
 

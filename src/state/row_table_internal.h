@@ -7,6 +7,7 @@
 /// A segment that is full is split in two, so no row added costs more than a few hundred others, however many there
 /// are. The rows of a segment lie in one piece of memory.
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -45,6 +46,9 @@ class RowTable {
   void Clear();
   /// Makes room for `rows` rows in an empty table.
   void Reserve(std::size_t rows);
+  /// Takes all rows of another table of the same timing, whose hashes begin with a one, where this table has only rows
+  /// whose hashes begin with a zero. Costs what their segments and times do, not their rows. Without a pager.
+  void TakeUpperHalf(RowTable& upper);
   /// What a call for this hash will look at, one thing after the other: to be prefetched, some calls apart. (They give
   /// addresses, as a function that does nothing but to prefetch is one without effect to some compilers.)
   const void* SegmentNear(std::uint64_t hash) const { return directory_[Place(hash)]; }
@@ -81,6 +85,7 @@ class RowTable {
     return segment_bytes_ - static_cast<std::int64_t>(segment_count_ * sizeof(Segment));
   }
 
+  Timing timing() const { return timing_; }
   std::int64_t row_count() const { return row_count_; }
   /// Bytes of keys and values.
   std::int64_t payload_bytes() const { return payload_bytes_; }
@@ -166,9 +171,16 @@ class RowTable {
   mutable std::int64_t segment_bytes_ = 0;
   /// Sorted when they are read.
   mutable std::map<std::int64_t, Bucket> buckets_;
-  /// The bucket used last; null where it is not known.
-  std::int64_t last_bucket_time_ = 0;
-  Bucket* last_bucket_ = nullptr;
+  /// Buckets used of late, each at the place of its number's last bits; null where none is known.
+  struct KnownBucket {
+    std::int64_t number = 0;
+    Bucket* bucket = nullptr;
+  };
+  static constexpr std::size_t kKnownBuckets = 64;
+  KnownBucket& KnownPlace(std::int64_t number) {
+    return known_buckets_[static_cast<std::uint64_t>(number) % kKnownBuckets];
+  }
+  std::array<KnownBucket, kKnownBuckets> known_buckets_{};
 };
 
 /// For loops over many keys: `Step(i)` before key i is looked up gives its hash. Keys are far apart in memory, and a

@@ -142,6 +142,59 @@ TEST(RowTableTest, IndexesTheTimesOfValues) {
   EXPECT_EQ(ranged, expected);
 }
 
+TEST(RowTableTest, TwoHalvesMakeATable) {
+  // Rows of both halves, of one alone, few and many; and what was emptied again.
+  for (const auto& [rows, keeps] :
+       {std::pair(0, 3), {1, 3}, {40, 3}, {40, 1}, {40, 2}, {30000, 3}, {30000, 1}, {30000, 0}}) {
+    std::mt19937_64 random(static_cast<unsigned>(rows + keeps));
+    RowTable lower(Timing::kKey);
+    RowTable upper(Timing::kKey);
+    Rows expected;
+    for (int i = 0; i < rows; ++i) {
+      const std::string key =
+          Timed(static_cast<std::int64_t>(random() % 40) * 700000, std::to_string(random() % 20000));
+      const std::uint64_t half = HashKey(key) >> 63;
+      RowTable& table = half == 0 ? lower : upper;
+      table.Put(key, "a value");
+      if ((keeps >> half & 1) == 0 || random() % 3 == 0) {
+        table.Remove(key);
+        expected.erase(key);
+      } else {
+        expected[key] = "a value";
+      }
+    }
+    lower.TakeUpperHalf(upper);
+    for (int i = 0; i < 2000; ++i) {
+      const std::string key =
+          Timed(static_cast<std::int64_t>(random() % 50) * 700000, std::to_string(random() % 20000));
+      ASSERT_EQ(lower.Put(key, "another"), !expected.contains(key));
+      expected[key] = "another";
+    }
+    ASSERT_EQ(lower.row_count(), static_cast<std::int64_t>(expected.size()));
+    Rows scanned;
+    const auto add = [&scanned](std::string_view key, std::string_view value) {
+      scanned[std::string(key)] = std::string(value);
+      return true;
+    };
+    lower.Scan(add);
+    EXPECT_EQ(scanned, expected);
+    scanned.clear();
+    lower.Range(INT64_MIN, INT64_MAX, add);
+    EXPECT_EQ(scanned, expected);
+    std::uint64_t position = 0;
+    Rows in_pieces;
+    while (lower.ScanSome(&position, 1000, [&in_pieces](std::string_view key, std::string_view value) {
+      in_pieces[std::string(key)] = std::string(value);
+    })) {
+    }
+    EXPECT_EQ(in_pieces, expected);
+    for (const auto& [key, value] : expected) {
+      ASSERT_TRUE(lower.Remove(key));
+    }
+    EXPECT_EQ(lower.memory_bytes(), RowTable(Timing::kKey).memory_bytes());
+  }
+}
+
 TEST_P(StoreTest, EveryRetainedVersionOpensAsItWas) {
   auto objects = storage::MemoryStore::Make();
   std::mt19937_64 random(2);
