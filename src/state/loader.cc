@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <future>
+#include <system_error>
 
 #include "state/loader_internal.h"
 
@@ -30,7 +31,13 @@ Result<void> Loader::Add(const ParsedFile& file, const std::string& path) {
   if (upper_.empty() || file.records.size() < kFewestBytesForTwo) {
     return Half{*this, false, 0}.Add(file, path);
   }
-  auto upper = std::async(std::launch::async, [&] { return Half{*this, true, 1}.Add(file, path); });
+  std::future<Result<void>> upper;
+  try {
+    upper = std::async(std::launch::async, [&] { return Half{*this, true, 1}.Add(file, path); });
+  } catch (const std::system_error&) {
+    // No thread can be had.
+    return Half{*this, false, 0}.Add(file, path);
+  }
   auto lower = Half{*this, true, 0}.Add(file, path);
   auto other = upper.get();
   return lower.ok() ? std::move(other) : std::move(lower);

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <new>
+#include <utility>
 
 #include "state/changelog_internal.h"
 #include "state/pager_internal.h"
@@ -149,10 +151,15 @@ bool Pager::Read(const Extent& extent, const TwoPieces& pieces) {
   return true;
 }
 
-void Pager::Free(Extent* extent) {
-  if (extent->pages > 0) {
-    free_[extent->pages].push_back(extent->first_page);
-    extent->pages = 0;
+void Pager::Free(Extent* extent) noexcept {
+  const std::uint32_t pages = std::exchange(extent->pages, 0);
+  if (pages == 0) {
+    return;
+  }
+  try {
+    free_[pages].push_back(extent->first_page);
+  } catch (const std::bad_alloc&) {
+    // A place that is forgotten costs disk until the file is emptied; tables must be able to drop segments.
   }
 }
 

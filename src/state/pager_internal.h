@@ -53,7 +53,7 @@ class Pager {
   /// False: `error` tells why. Takes a new place where the bytes do not fit the old one.
   bool Write(const TwoPieces& pieces, Extent* extent);
   bool Read(const Extent& extent, const TwoPieces& pieces);
-  void Free(Extent* extent);
+  void Free(Extent* extent) noexcept;
   const std::optional<Error>& error() const { return error_; }
   /// Gives the whole file back; no segment has a place in it any more.
   void Clear();

@@ -102,7 +102,6 @@ TEST(PagerTest, WhatIsLargerThanTheLimitDoesNotMakeEveryCallWrite) {
 class SpillingStore : public testing::Test {
  protected:
   void SetUp() override {
-    std::filesystem::remove_all(Folder());
     spec_.folder = {storage::MemoryStore::Make(), "/cp/state/0"};
     spec_.operator_name = "dedupe";
     spec_.spaces = {{"default", false, "struct<string>", "struct<>", ""}};
