@@ -271,8 +271,16 @@ Result<RowsResult> Executor::AlterTable(const pb::AlterTable& alter, SessionReso
     }
     return Nothing();
   }
+  if (temporary != nullptr && !alter.is_view()) {
+    return Error(ErrorKind::kInvalidArgument, "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE",
+                 "'ALTER TABLE' expects a table but " + QuoteParts(parts) + " is a view.");
+  }
   if (alter.has_rename()) {
     FLEUVE_ASSIGN(const TableTarget from, resolver.Target(parts, true));
+    if (alter.is_view() && from.row && from.row->kind != catalog::TableKind::kView) {
+      return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1123",
+                   "Cannot rename a table with ALTER VIEW. Please use ALTER TABLE instead.");
+    }
     std::vector<std::string> to = PartsOf(alter.rename().new_name());
     if (to.size() == 1 && !from.database.empty()) {
       to.insert(to.begin(), from.database);
@@ -280,6 +288,13 @@ Result<RowsResult> Executor::AlterTable(const pb::AlterTable& alter, SessionReso
     FLEUVE_ASSIGN(const TableTarget target, resolver.Target(to, false));
     if (from.is_path || target.is_path) {
       return Error::Unsupported("ALTER TABLE ... RENAME of a path");
+    }
+    if (!from.database.empty() && from.database != target.database) {
+      return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1073",
+                   "RENAME TABLE source and destination databases do not match: '" + from.database + "' != '" +
+                       target.database + "'.")
+          .With("db", from.database)
+          .With("newDb", target.database);
     }
     FLEUVE_TRY(catalog.RenameTable(from.database, from.name, target.database, target.name));
     return Nothing();
@@ -316,6 +331,14 @@ Result<RowsResult> Executor::AlterTable(const pb::AlterTable& alter, SessionReso
     return Nothing();
   }
   FLEUVE_ASSIGN(const TableTarget target, resolver.Target(parts, true));
+  if (alter.has_unsupported()) {
+    if (alter.unsupported().ends_with(" INDEX")) {
+      return Error(ErrorKind::kUnsupported, "_LEGACY_ERROR_TEMP_1332",
+                   alter.unsupported() + " is not supported in this table " + target.display + ".");
+    }
+    FLEUVE_TRY(NotForDelta(parts, alter.unsupported(), resolver));
+    return Error::Unsupported(alter.unsupported());
+  }
   if (target.provider != "delta" && target.row && (alter.has_set_properties() || alter.has_unset_properties())) {
     catalog::Table row = *target.row;
     for (const auto& [key, value] : ToOptions(alter.set_properties().properties())) {
@@ -418,6 +441,10 @@ Result<RowsResult> Executor::AlterTable(const pb::AlterTable& alter, SessionReso
           tables::DropConstraint(context, table, alter.drop_constraint().name(), alter.drop_constraint().if_exists()));
       return Nothing();
     case pb::AlterTable::kSetLocation: {
+      if (!alter.set_location().partition().empty()) {
+        return Error(ErrorKind::kUnsupported, "_LEGACY_ERROR_TEMP_1045",
+                     "ALTER TABLE SET LOCATION does not support partition for v2 tables.");
+      }
       if (!target.row) {
         return Error::Unsupported("ALTER TABLE ... SET LOCATION of a path");
       }
@@ -460,8 +487,6 @@ Result<RowsResult> Executor::AlterTable(const pb::AlterTable& alter, SessionReso
                    "The partition command is invalid. Table " + table.name + " does not support partition management.")
           .With("name", table.name)
           .Family(ErrorFamily::kAnalysis);
-    case pb::AlterTable::kUnsupported:
-      return Error::Unsupported("ALTER TABLE ... " + alter.unsupported());
     default:
       break;
   }

@@ -10,19 +10,15 @@ namespace fleuve::session {
 
 namespace {
 
-/// The Delta table behind a relation that names one, perhaps with time travel.
+/// The Delta table that a relation is, perhaps with time travel; null where it is a view or something else.
 std::shared_ptr<const delta::DeltaTable> DeltaTableOf(const plan::PlanPtr& relation) {
-  const plan::LogicalPlan* at = relation.get();
-  while (at->kind == plan::PlanKind::kProject && at->children.size() == 1) {
-    at = at->children[0].get();
-  }
-  if (at->kind != plan::PlanKind::kTable) {
+  if (relation->kind != plan::PlanKind::kTable) {
     return nullptr;
   }
-  if (auto table = std::dynamic_pointer_cast<const delta::DeltaTable>(at->table)) {
+  if (auto table = std::dynamic_pointer_cast<const delta::DeltaTable>(relation->table)) {
     return table;
   }
-  if (const auto pinned = std::dynamic_pointer_cast<const PinnedTable>(at->table)) {
+  if (const auto pinned = std::dynamic_pointer_cast<const PinnedTable>(relation->table)) {
     return pinned->table();
   }
   return nullptr;
@@ -33,7 +29,11 @@ std::shared_ptr<const delta::DeltaTable> DeltaTableOf(const plan::PlanPtr& relat
 Result<RowsResult> Executor::Clone(const plan::PlanPtr& source, const CloneTarget& asked, SessionResolver& resolver) {
   const auto table = DeltaTableOf(source);
   if (table == nullptr) {
-    return Error::Unsupported("SHALLOW CLONE of something else than a Delta table");
+    if (source->kind == plan::PlanKind::kTable && source->table->provider() == "parquet") {
+      return Error::Unsupported("SHALLOW CLONE of a Parquet table");
+    }
+    return Error(ErrorKind::kUnsupported, "DELTA_CLONE_UNSUPPORTED_SOURCE",
+                 "Unsupported clone source: only Delta tables can be cloned.");
   }
   FLEUVE_ASSIGN(const TableTarget target, resolver.Target(asked.parts, false));
   bool exists = target.row.has_value();
@@ -98,6 +98,11 @@ Result<void> Executor::Convert(const std::vector<std::string>& parts, const type
   if (target.provider == "delta") {
     return {};  // as it should be already
   }
+  if (target.row && target.row->kind == catalog::TableKind::kView) {
+    return Error(ErrorKind::kUnsupported, "DELTA_OPERATION_NOT_ALLOWED_DETAIL",
+                 "Operation not allowed: Converting a view to a Delta table is not supported: " + target.display + ".")
+        .With("operation", "Converting a view to a Delta table");
+  }
   if (target.provider != "parquet") {
     return Error(ErrorKind::kUnsupported, "DELTA_CONVERT_NON_PARQUET_TABLE",
                  "CONVERT TO DELTA works on Parquet only, not on " + target.display + ".")
@@ -107,7 +112,7 @@ Result<void> Executor::Convert(const std::vector<std::string>& parts, const type
   tables::ConvertSpec spec;
   spec.partition_schema = partition_schema;
   spec.statistics = statistics;
-  if (target.row && partition_schema.fields().empty() && !target.row->partition_columns.empty()) {
+  if (target.row && !target.row->partition_columns.empty()) {
     FLEUVE_ASSIGN(const Json json, Json::Parse(target.row->schema_json));
     FLEUVE_ASSIGN(const types::DataType schema, types::DataType::FromJson(json));
     std::vector<types::StructField> fields;
@@ -117,6 +122,14 @@ Result<void> Executor::Convert(const std::vector<std::string>& parts, const type
       }
     }
     spec.partition_schema = types::DataType::Struct(std::move(fields));
+  }
+  if (target.row && !partition_schema.fields().empty() &&
+      !spec.partition_schema.EqualsIgnoringNullability(partition_schema)) {
+    return Error(ErrorKind::kInvalidArgument, "DELTA_UNEXPECTED_PARTITION_SCHEMA_FROM_USER",
+                 "CONVERT TO DELTA was called with the partition schema " + partition_schema.SimpleString() +
+                     ", the catalog has " + spec.partition_schema.SimpleString() + ".")
+        .With("catalogPartitionSchema", spec.partition_schema.SimpleString())
+        .With("userPartitionSchema", partition_schema.SimpleString());
   }
   FLEUVE_ASSIGN(const tables::TableContext context, TablesContext());
   FLEUVE_TRY(tables::ConvertToDelta(context, RefOf(target), spec));

@@ -28,6 +28,22 @@ Result<plan::PlanPtr> Executor::TableLeaf(const std::vector<std::string>& parts,
   return LeafOf(table.table, alias ? std::vector<std::string>{*alias} : table.qualified_name);
 }
 
+namespace {
+
+/// Commands of Delta alone, which say so where the table is none.
+bool IsOfDelta(const std::string& what) {
+  return what == "OPTIMIZE" || what == "VACUUM" || what == "RESTORE" || what == "REORG TABLE" || what == "GENERATE" ||
+         what == "DESCRIBE HISTORY" || what == "DESCRIBE DETAIL";
+}
+
+Error NotDelta(const std::string& condition, const std::string& what, const std::string& name) {
+  return Error(ErrorKind::kUnsupported, condition, name + " is not a Delta table. " + what + " is only for those.")
+      .With("operation", what)
+      .With("tableName", name);
+}
+
+}  // namespace
+
 Result<tables::TableRef> Executor::DeltaTarget(const std::vector<std::string>& parts, SessionResolver& resolver,
                                                const std::string& what) {
   if (resolver.FindTemporaryView(parts) != nullptr) {
@@ -39,11 +55,31 @@ Result<tables::TableRef> Executor::DeltaTarget(const std::vector<std::string>& p
     return Error(ErrorKind::kInvalidArgument, "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE",
                  "'" + what + "' expects a table but " + QuoteParts(parts) + " is a view.");
   }
+  const bool is_modification = what == "DELETE" || what == "UPDATE" || what == "MERGE INTO TABLE";
   if (target.provider != "delta") {
+    if (target.is_path && !is_modification) {
+      return TableNotFound(parts);
+    }
+    if (IsOfDelta(what)) {
+      return NotDelta(what == "REORG TABLE" ? "DELTA_NOT_A_DELTA_TABLE" : "DELTA_ONLY_OPERATION", what, target.display);
+    }
     return Error(ErrorKind::kUnsupported, "UNSUPPORTED_FEATURE.TABLE_OPERATION",
                  "The feature is not supported: Table " + QuoteParts(Split(target.display, '.')) +
                      " does not support " + what + ".")
         .Family(ErrorFamily::kAnalysis);
+  }
+  if (target.is_path && !is_modification && what != "RESTORE" && what != "DESCRIBE DETAIL") {
+    FLEUVE_ASSIGN(const bool exists, state_.services().logs->Open(target.location)->Exists());
+    if (!exists && what == "DESCRIBE HISTORY") {
+      return NotDelta("DELTA_TABLE_ONLY_OPERATION", what, target.display);
+    }
+    if (!exists && what == "REORG TABLE") {
+      return NotDelta("DELTA_ONLY_OPERATION", what, target.display);
+    }
+    if (!exists) {
+      return Error(ErrorKind::kNotFound, "DELTA_MISSING_DELTA_TABLE", target.display + " is not a Delta table.")
+          .With("tableName", target.display);
+    }
   }
   return RefOf(target);
 }
@@ -63,39 +99,94 @@ Result<void> Executor::NotForDelta(const std::vector<std::string>& parts, const 
 
 namespace {
 
-/// The table below projections that give every column of it under its own name; null where there is none.
-plan::PlanPtr WholeTable(plan::PlanPtr plan) {
-  while (plan->kind == plan::PlanKind::kProject) {
-    const plan::PlanPtr& child = plan->children[0];
-    std::vector<const plan::Attribute*> visible;
-    for (const plan::Attribute& attribute : child->output) {
-      if (!attribute.hidden) {
-        visible.push_back(&attribute);
-      }
-    }
-    std::size_t at = 0;
-    for (std::size_t i = 0; i < plan->exprs.size(); ++i) {
-      const plan::ExprPtr& expr = plan->exprs[i];
-      if (plan->output[i].hidden) {
-        continue;
-      }
-      if (at == visible.size() || expr->kind != plan::ExprKind::kAttribute || expr->attribute.id != visible[at]->id ||
-          plan->output[i].name != visible[at]->name) {
-        return nullptr;
-      }
-      ++at;
-    }
-    if (at != visible.size()) {
-      return nullptr;
-    }
-    plan = child;
+/// A view made of projections above one table.
+struct ProjectedTable {
+  plan::PlanPtr table;                     ///< null where the view is made of something else
+  std::vector<plan::Attribute> shown;      ///< the table's columns that it shows under their own names
+  std::vector<std::string> foreign_names;  ///< of its columns that the table does not have
+  bool only_columns = true;                ///< no column is computed or takes another one's name
+  bool in_order = false;                   ///< the shown columns are all of the table's, in its order
+};
+
+ProjectedTable Projected(const plan::PlanPtr& view) {
+  ProjectedTable out;
+  plan::PlanPtr at = view;
+  while (at->kind == plan::PlanKind::kProject) {
+    at = at->children[0];
   }
-  return plan->kind == plan::PlanKind::kTable ? plan : nullptr;
+  if (at->kind != plan::PlanKind::kTable) {
+    return out;
+  }
+  out.table = at;
+  // What each name of a level stands for: an attribute of the table, or something else.
+  const auto column = [&](plan::AttributeId id) -> const plan::Attribute* {
+    for (const plan::Attribute& attribute : at->output) {
+      if (attribute.id == id && !attribute.hidden) {
+        return &attribute;
+      }
+    }
+    return nullptr;
+  };
+  for (const plan::Attribute& visible : view->output) {
+    if (visible.hidden) {
+      continue;
+    }
+    // Down the projections as long as the expression is a plain column.
+    plan::AttributeId id = visible.id;
+    bool plain = true;
+    for (plan::PlanPtr level = view; plain && level->kind == plan::PlanKind::kProject; level = level->children[0]) {
+      for (std::size_t i = 0; i < level->output.size(); ++i) {
+        if (level->output[i].id == id) {
+          plain = level->exprs[i]->kind == plan::ExprKind::kAttribute;
+          id = plain ? level->exprs[i]->attribute.id : id;
+          break;
+        }
+      }
+    }
+    const bool known = std::any_of(at->output.begin(), at->output.end(), [&](const plan::Attribute& attribute) {
+      return !attribute.hidden && EqualsIgnoreAsciiCase(attribute.name, visible.name);
+    });
+    if (!known) {
+      out.foreign_names.push_back(visible.name);
+    }
+    const plan::Attribute* source = plain ? column(id) : nullptr;
+    if (source == nullptr || source->name != visible.name) {
+      out.only_columns = false;
+    } else {
+      out.shown.push_back(*source);
+    }
+  }
+  const auto visible = std::count_if(at->output.begin(), at->output.end(), [](const auto& a) { return !a.hidden; });
+  out.in_order = out.only_columns && static_cast<std::ptrdiff_t>(out.shown.size()) == visible;
+  std::size_t next = 0;
+  for (const plan::Attribute& attribute : at->output) {
+    if (!attribute.hidden && out.in_order) {
+      out.in_order = out.shown[next++].id == attribute.id;
+    }
+  }
+  return out;
 }
 
 bool ReadsDelta(const plan::PlanPtr& plan) {
   return (plan->kind == plan::PlanKind::kTable && plan->table != nullptr && plan->table->provider() == "delta") ||
          std::any_of(plan->children.begin(), plan->children.end(), ReadsDelta);
+}
+
+Error PartialScan(const std::vector<std::string>& parts) {
+  return Error(ErrorKind::kUnsupported, "DELTA_UNEXPECTED_PARTIAL_SCAN",
+               "Expect a full scan of a Delta table, but the view " + QuoteParts(parts) +
+                   " shows only a part of one, or computes columns.")
+      .With("path", QuoteParts(parts));
+}
+
+/// The leaf with only those of its columns that bear the names of `shown`.
+plan::PlanPtr Narrowed(const plan::PlanPtr& leaf, const std::vector<plan::Attribute>& shown) {
+  auto narrow = std::make_shared<plan::LogicalPlan>(*leaf);
+  std::erase_if(narrow->output, [&](const plan::Attribute& attribute) {
+    return std::none_of(shown.begin(), shown.end(),
+                        [&](const plan::Attribute& one) { return one.name == attribute.name; });
+  });
+  return narrow;
 }
 
 }  // namespace
@@ -122,13 +213,32 @@ Result<Executor::ModifyTarget> Executor::TargetOfModify(const std::vector<std::s
           .With("operation", what)
           .With("plan", QuoteParts(parts));
     }
-    const plan::PlanPtr whole = WholeTable(view.view_plan);
-    const auto table = whole == nullptr ? nullptr : std::dynamic_pointer_cast<const delta::DeltaTable>(whole->table);
+    const ProjectedTable shown = Projected(view.view_plan);
+    const auto table =
+        shown.table == nullptr ? nullptr : std::dynamic_pointer_cast<const delta::DeltaTable>(shown.table->table);
     if (table == nullptr) {
-      return Error(ErrorKind::kUnsupported, "DELTA_UNEXPECTED_PARTIAL_SCAN",
-                   "Expect a full scan of a Delta table, but the view " + QuoteParts(parts) +
-                       " shows only a part of one, or computes columns.")
-          .With("path", QuoteParts(parts));
+      return PartialScan(parts);
+    }
+    const std::size_t columns = table->schema().fields().size();
+    if (what == "MERGE INTO TABLE") {
+      if (shown.shown.size() + shown.foreign_names.size() != columns && !shown.in_order) {
+        return Error(ErrorKind::kInvalidArgument, "DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS",
+                     "The view " + QuoteParts(parts) + " does not have the columns of its Delta table.");
+      }
+      if (!shown.in_order) {
+        return PartialScan(parts);
+      }
+    }
+    if (!shown.foreign_names.empty()) {
+      return Error(ErrorKind::kInvalidArgument, "DELTA_CANNOT_RESOLVE_COLUMN",
+                   "Can't resolve column " + shown.foreign_names[0] + " of the view " + QuoteParts(parts) +
+                       " in its Delta table.")
+          .With("columnName", shown.foreign_names[0])
+          .With("schema", table->schema().SimpleString());
+    }
+    // A row that is deleted goes whole; of one that is updated every column must be known.
+    if (!shown.only_columns || (what == "UPDATE" && shown.shown.size() != columns)) {
+      return PartialScan(parts);
     }
     ModifyTarget out;
     out.table.location = table->snapshot()->location();
@@ -218,7 +328,11 @@ Result<RowsResult> Executor::Insert(const pb::Insert& insert, SessionResolver& r
     return Error::Unsupported("INSERT ... REPLACE USING");
   }
   if (insert.if_not_exists()) {
-    return Error::Unsupported("INSERT OVERWRITE ... IF NOT EXISTS");
+    return Error(ErrorKind::kUnsupported, "UNSUPPORTED_FEATURE.INSERT_PARTITION_SPEC_IF_NOT_EXISTS",
+                 "The feature is not supported: INSERT INTO " + QuoteParts(PartsOf(insert.table())) +
+                     " with IF NOT EXISTS in the PARTITION spec.")
+        .With("tableName", QuoteParts(PartsOf(insert.table())))
+        .Family(ErrorFamily::kAnalysis);
   }
   FLEUVE_ASSIGN(const std::optional<sc::Relation> filled, FillDefaults(insert, resolver));
   FLEUVE_ASSIGN(const plan::PlanPtr input, AnalyzeWith(resolver, filled ? *filled : insert.query()));
@@ -307,11 +421,13 @@ Result<RowsResult> Executor::ModifyStatement(const pb::Command& command, Session
   FLEUVE_ASSIGN(const tables::TableContext context, TablesContext());
   if (command.has_truncate()) {
     const pb::Truncate& truncate = command.truncate();
-    if (truncate.has_partition()) {
-      return Error::Unsupported("TRUNCATE TABLE ... PARTITION");
-    }
     const std::vector<std::string> parts = PartsOf(truncate.table());
     FLEUVE_ASSIGN(const tables::TableRef table, DeltaTarget(parts, resolver, "TRUNCATE TABLE"));
+    if (truncate.has_partition()) {
+      return Error(ErrorKind::kUnsupported, "DELTA_TRUNCATE_TABLE_PARTITION_NOT_SUPPORTED",
+                   "Operation not allowed: TRUNCATE TABLE on Delta tables does not support partition predicates; use "
+                   "DELETE to delete specific partitions or rows.");
+    }
     FLEUVE_ASSIGN(const plan::PlanPtr leaf, TableLeaf(parts, std::nullopt, resolver));
     FLEUVE_TRY(tables::TruncateTable(context, table, leaf));
     return Nothing();
@@ -322,9 +438,14 @@ Result<RowsResult> Executor::ModifyStatement(const pb::Command& command, Session
     FLEUVE_ASSIGN(
         const ModifyTarget target,
         TargetOfModify(parts, remove.has_alias() ? std::optional(remove.alias()) : std::nullopt, resolver, "DELETE"));
+    plan::PlanPtr scope = target.leaf;
+    if (resolver.FindTemporaryView(parts) != nullptr) {
+      FLEUVE_ASSIGN(const plan::ResolvedTable view, resolver.ResolveTable(parts, {}, false));
+      scope = Narrowed(target.leaf, Projected(view.view_plan).shown);
+    }
     plan::ExprPtr condition;
     if (remove.has_condition()) {
-      FLEUVE_ASSIGN(condition, plan::AnalyzeExpression(remove.condition(), target.leaf, resolver));
+      FLEUVE_ASSIGN(condition, plan::AnalyzeExpression(remove.condition(), scope, resolver));
     }
     return tables::DeleteFrom(context, target.table, target.leaf, condition);
   }

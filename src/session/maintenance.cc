@@ -19,6 +19,23 @@ std::vector<std::string> NameOrPath(const Message& message) {
   return message.has_path() ? std::vector<std::string>{"delta", message.path()} : PartsOf(message.table());
 }
 
+/// What a statement says of a path in quotes where no Delta table is.
+template <typename Message>
+Result<void> CheckTextPath(const Message& message, const std::string& what, SessionState& state) {
+  if (!message.has_path()) {
+    return {};
+  }
+  FLEUVE_ASSIGN(const storage::Location location, storage::Resolve(message.path()));
+  FLEUVE_ASSIGN(const bool exists, state.services().logs->Open(location)->Exists());
+  if (exists) {
+    return {};
+  }
+  return Error(ErrorKind::kUnsupported, "DELTA_TABLE_ONLY_OPERATION",
+               message.path() + " is not a Delta table. " + what + " is only for those.")
+      .With("tableName", message.path())
+      .With("operation", what);
+}
+
 Result<RowsResult> DescribeDatabaseStatement(const pb::DescribeDatabase& describe, SessionState& state) {
   FLEUVE_ASSIGN(const std::string name, DatabaseOf(PartsOf(describe.database())));
   auto found = state.services().catalog->GetDatabase(name);
@@ -68,18 +85,13 @@ Result<RowsResult> Executor::MaintenanceStatement(const pb::Command& command, Se
     }
     case pb::Command::kDescribeHistory: {
       const pb::DescribeHistory& history = command.describe_history();
-      if (!history.has_path()) {
-        FLEUVE_ASSIGN(const TableTarget target, resolver.Target(PartsOf(history.table()), true));
-        if (target.is_path && target.provider != "delta") {
-          return TableNotFound(PartsOf(history.table()));
-        }
-      }
       FLEUVE_ASSIGN(const tables::TableRef table, DeltaTarget(NameOrPath(history), resolver, "DESCRIBE HISTORY"));
       FLEUVE_ASSIGN(const tables::TableContext context, TablesContext());
       return tables::DescribeHistory(context, table, history.has_limit() ? history.limit() : 0);
     }
     case pb::Command::kOptimize: {
       const pb::Optimize& optimize = command.optimize();
+      FLEUVE_TRY(CheckTextPath(optimize, "OPTIMIZE", state_));
       FLEUVE_ASSIGN(const tables::TableRef table, DeltaTarget(NameOrPath(optimize), resolver, "OPTIMIZE"));
       tables::OptimizeSpec spec;
       spec.full = optimize.full();
@@ -97,6 +109,7 @@ Result<RowsResult> Executor::MaintenanceStatement(const pb::Command& command, Se
       if (vacuum.has_inventory()) {
         return Error::Unsupported("VACUUM ... USING INVENTORY");
       }
+      FLEUVE_TRY(CheckTextPath(vacuum, "VACUUM", state_));
       FLEUVE_ASSIGN(const tables::TableRef table, DeltaTarget(NameOrPath(vacuum), resolver, "VACUUM"));
       FLEUVE_ASSIGN(const tables::TableContext context, TablesContext());
       return tables::Vacuum(context, table,

@@ -290,6 +290,16 @@ Result<ResolvedTable> SessionResolver::OpenDelta(const storage::Location& locati
   ResolvedTable resolved;
   resolved.qualified_name = std::move(qualified_name);
   const delta::DeltaLogPtr log = state_.services().logs->Open(location);
+  for (const char* name : {"readChangeFeed", "readChangeData"}) {
+    const std::string* text = plan::FindOption(options, name);
+    if (text != nullptr && !EqualsIgnoreAsciiCase(*text, "true") && !EqualsIgnoreAsciiCase(*text, "false")) {
+      return Error(ErrorKind::kInvalidArgument, "DELTA_ILLEGAL_OPTION",
+                   "Invalid value '" + *text + "' for option '" + name + "', must be 'true' or 'false'")
+          .With("input", *text)
+          .With("name", name)
+          .With("explain", "must be 'true' or 'false'");
+    }
+  }
   if (IsTrue(plan::FindOption(options, "readChangeFeed")) || IsTrue(plan::FindOption(options, "readChangeData"))) {
     if (when.version || when.timestamp_ms) {
       return Error(ErrorKind::kUnsupported, "DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS",

@@ -349,11 +349,15 @@ Result<RowsResult> Executor::Describe(const pb::DescribeTable& describe, Session
   if (describe.as_json()) {
     return Error::Unsupported("DESCRIBE ... AS JSON");
   }
-  if (describe.has_partition()) {
-    return Error::Unsupported("DESCRIBE ... PARTITION");
-  }
   const std::vector<std::string> parts = PartsOf(describe.table());
   FLEUVE_ASSIGN(const plan::ResolvedTable table, resolver.ResolveTable(parts, {}, false));
+  if (describe.has_partition()) {
+    if (table.table != nullptr && table.table->provider() == "delta") {
+      return Error(ErrorKind::kUnsupported, "_LEGACY_ERROR_TEMP_1111",
+                   "DESCRIBE does not support partition for v2 tables.");
+    }
+    return Error::Unsupported("DESCRIBE ... PARTITION");
+  }
   const types::Schema schema = table.table != nullptr ? table.table->schema() : plan::SchemaOf(*table.view_plan);
   if (describe.has_column()) {
     const std::vector<std::string> path = PartsOf(describe.column());

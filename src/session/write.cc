@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/bytes.h"
 #include "connectors/files/file_table.h"
 #include "connectors/files/file_write.h"
@@ -49,6 +51,37 @@ Error NeedsBatch() {
   return Error(ErrorKind::kInvalidArgument, "CALL_ON_STREAMING_DATASET_UNSUPPORTED",
                "The method `write` can not be called on streaming Dataset/DataFrame.")
       .With("methodName", "`write`");
+}
+
+bool HoldsInterval(const types::DataType& type) {
+  switch (type.kind()) {
+    case types::TypeKind::kDayTimeInterval:
+    case types::TypeKind::kYearMonthInterval:
+    case types::TypeKind::kCalendarInterval:
+      return true;
+    case types::TypeKind::kArray:
+      return HoldsInterval(type.element());
+    case types::TypeKind::kMap:
+      return HoldsInterval(type.key()) || HoldsInterval(type.value());
+    default:
+      return std::any_of(type.fields().begin(), type.fields().end(),
+                         [](const auto& f) { return HoldsInterval(f.type); });
+  }
+}
+
+/// save() to a path asks the format before the table does.
+Result<void> CheckSavedTypes(const plan::LogicalPlan& input) {
+  for (const plan::Attribute& attribute : input.output) {
+    if (!attribute.hidden && HoldsInterval(attribute.type)) {
+      return Error(ErrorKind::kUnsupported, "UNSUPPORTED_DATA_TYPE_FOR_DATASOURCE",
+                   "The Delta datasource doesn't support the column `" + attribute.name + "` of the type \"" +
+                       attribute.type.Sql() + "\".")
+          .With("columnName", "`" + attribute.name + "`")
+          .With("columnType", "\"" + attribute.type.Sql() + "\"")
+          .With("format", "Delta");
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -224,6 +257,7 @@ Result<void> Executor::Write(const sc::WriteOperation& write) {
     return Error(ErrorKind::kInvalidArgument, "", "'path' is not specified").Family(ErrorFamily::kIllegalArgument);
   }
   if (format == "delta") {
+    FLEUVE_TRY(CheckSavedTypes(*input));
     tables::TableRef table;
     FLEUVE_ASSIGN(table.location, storage::Resolve(path));
     table.name = "delta.`" + path + "`";

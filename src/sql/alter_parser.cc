@@ -63,7 +63,14 @@ Result<pb::Command*> Parser::ParseDrop() {
     FLEUVE_TRY(ParseName(drop->mutable_name()));
     return command;
   }
-  if (IsAnyWord({"INDEX", "ROLE", "MACRO", "CATALOG", "MATERIALIZED", "STREAMING"})) {
+  if (IsWord("ROLE") || (temporary && IsWord("MACRO"))) {
+    return ErrorFrom(0, "INVALID_STATEMENT_OR_CLAUSE",
+                     "The statement or clause: DROP " + Current().upper + " is not valid.");
+  }
+  if (IsWord("INDEX")) {
+    return ParseRepair();
+  }
+  if (IsAnyWord({"CATALOG", "MATERIALIZED", "STREAMING"})) {
     return Refused("DROP " + Current().upper);
   }
   return SyntaxError();
@@ -98,6 +105,9 @@ Result<pb::Command*> Parser::ParseAlter() {
       }
     }
     return command;
+  }
+  if (IsWord("INDEX")) {
+    return ErrorFrom(0, "INVALID_STATEMENT_OR_CLAUSE", "The statement or clause: ALTER INDEX is not valid.");
   }
   auto* alter = command->mutable_alter_table();
   if (AcceptWord("VIEW")) {
@@ -252,17 +262,61 @@ Result<void> Parser::ParseAlterTable(pb::AlterTable* alter) {
     }
     while (IsWord("PARTITION")) {
       FLEUVE_TRY(ParsePartitionSpec(change->add_partitions()));
-      if (IsWord("LOCATION")) {
-        return Refused("ALTER TABLE ... ADD PARTITION ... LOCATION");
+      if (AcceptWord("LOCATION")) {
+        FLEUVE_TRY(ParseString());
       }
       AcceptSymbol(",");
     }
     change->set_purge(AcceptWord("PURGE"));
     return {};
   }
-  if (AreWords({"RECOVER", "PARTITIONS"}) || IsWord("PARTITION") || AreWords({"SET", "SERDE"}) ||
-      AreWords({"SET", "SERDEPROPERTIES"}) || AreWords({"UNSET", "DEFAULT"}) || AreWords({"DEFAULT", "COLLATION"})) {
+  if (AreWords({"UNSET", "DEFAULT"}) || AreWords({"DEFAULT", "COLLATION"})) {
     return Refused("ALTER TABLE ... " + Current().upper + " " + Ahead(1).upper);
+  }
+  if (AcceptWords({"RECOVER", "PARTITIONS"})) {
+    alter->set_unsupported("ALTER TABLE ... RECOVER PARTITIONS");
+    return {};
+  }
+  pb::PartitionSpec partition;
+  if (IsWord("PARTITION")) {
+    FLEUVE_TRY(ParsePartitionSpec(&partition));
+    if (AcceptWords({"RENAME", "TO"})) {
+      auto* change = alter->mutable_partition_change();
+      *change->add_partitions() = partition;
+      return ParsePartitionSpec(change->add_partitions());
+    }
+    if (AcceptWords({"SET", "LOCATION"})) {
+      FLEUVE_ASSIGN(std::string location, ParseString());
+      alter->mutable_set_location()->set_location(std::move(location));
+      for (const auto& item : partition.items()) {
+        alter->mutable_set_location()->add_partition()->set_key(item.column());
+      }
+      return {};
+    }
+  }
+  google::protobuf::RepeatedPtrField<pb::Property> properties;
+  if (AcceptWords({"SET", "SERDE"})) {
+    FLEUVE_TRY(ParseString());
+    if (AcceptWords({"WITH", "SERDEPROPERTIES"})) {
+      FLEUVE_TRY(ParseProperties(&properties));
+    }
+    alter->set_unsupported("ALTER TABLE ... SET SERDE");
+    return {};
+  }
+  if (AcceptWords({"SET", "SERDEPROPERTIES"})) {
+    alter->set_unsupported("ALTER TABLE ... SET SERDEPROPERTIES");
+    return ParseProperties(&properties);
+  }
+  // Clauses of Hive that Spark names and never had.
+  if (IsAnyWord(
+          {"CLUSTERED", "SKEWED", "NOT", "TOUCH", "COMPACT", "CONCATENATE", "ARCHIVE", "UNARCHIVE", "EXCHANGE"}) ||
+      AreWords({"SET", "FILEFORMAT"}) || AreWords({"SET", "SKEWED"})) {
+    std::string clause = Current().upper;
+    if (IsAnyWord({"CLUSTERED", "SKEWED", "NOT", "SET", "EXCHANGE", "ARCHIVE", "UNARCHIVE"})) {
+      clause += " " + Ahead(1).upper;
+    }
+    return ErrorFrom(0, "INVALID_STATEMENT_OR_CLAUSE",
+                     "The statement or clause: ALTER TABLE " + clause + " is not valid.");
   }
   return SyntaxError();
 }

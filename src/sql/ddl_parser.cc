@@ -60,7 +60,14 @@ Result<pb::Command*> Parser::ParseCreate() {
     at_ = first;
     return Refused("CREATE VARIABLE (use DECLARE)");
   }
-  if (IsWord("INDEX") || IsAnyWord({"ROLE", "MACRO", "CATALOG", "VOLUME"})) {
+  if (IsWord("ROLE") || (temporary && IsWord("MACRO"))) {
+    return ErrorFrom(0, "INVALID_STATEMENT_OR_CLAUSE",
+                     "The statement or clause: CREATE " + Current().upper + " is not valid.");
+  }
+  if (IsWord("INDEX")) {
+    return ParseRepair();
+  }
+  if (IsAnyWord({"CATALOG", "VOLUME"})) {
     return Refused("CREATE " + Current().upper);
   }
   return SyntaxError();

@@ -371,11 +371,9 @@ Result<pb::Command*> Parser::ParseOptimize() {
   }
   if (AcceptWords({"ZORDER", "BY"})) {
     const bool parentheses = AcceptSymbol("(");
-    if (!parentheses || !IsSymbol(")")) {
-      do {
-        FLEUVE_TRY(ParseColumnPath(optimize->add_zorder_by()));
-      } while (AcceptSymbol(","));
-    }
+    do {
+      FLEUVE_TRY(ParseColumnPath(optimize->add_zorder_by()));
+    } while (AcceptSymbol(","));
     if (parentheses) {
       FLEUVE_TRY(ExpectSymbol(")"));
     }
@@ -434,6 +432,10 @@ Result<pb::Command*> Parser::ParseRestore() {
   if (AcceptWords({"VERSION", "AS", "OF"})) {
     if (Current().kind != TokenKind::kInteger && Current().kind != TokenKind::kString) {
       return SyntaxError();
+    }
+    if (Current().kind == TokenKind::kString) {
+      return Error(ErrorKind::kInvalidArgument, "", "For input string: \"'" + Current().text + "'\"")
+          .Family(ErrorFamily::kIllegalArgument);
     }
     restore->set_version(Current().text);
     Advance();
@@ -500,10 +502,39 @@ Result<pb::Command*> Parser::ParseReorg() {
 
 Result<pb::Command*> Parser::ParseRepair() {
   pb::Command* command = NewCommand();
-  FLEUVE_TRY(ExpectWords({"MSCK", "REPAIR", "TABLE"}));
+  if (AcceptWord("INDEX")) {
+    auto* statement = command->mutable_alter_table();
+    statement->set_unsupported(tokens_[at_ - 2].upper + " INDEX");
+    AcceptWords({"IF", "NOT", "EXISTS"}) || AcceptWords({"IF", "EXISTS"});
+    FLEUVE_TRY(ParseIdentifier());
+    FLEUVE_TRY(ExpectWord("ON"));
+    AcceptWord("TABLE");
+    FLEUVE_TRY(ParseName(statement->mutable_table()));
+    while (!AtEnd() && !IsSymbol(";")) {
+      Advance();  // method, columns, options: no table has any
+    }
+    return command;
+  }
+  if (AcceptWords({"LOAD", "DATA"})) {
+    AcceptWord("LOCAL");
+    FLEUVE_TRY(ExpectWord("INPATH"));
+    FLEUVE_TRY(ParseString());
+    AcceptWord("OVERWRITE");
+    FLEUVE_TRY(ExpectWords({"INTO", "TABLE"}));
+    auto* statement = command->mutable_alter_table();
+    statement->set_unsupported("LOAD DATA");
+    FLEUVE_TRY(ParseName(statement->mutable_table()));
+    if (pb::PartitionSpec partition; IsWord("PARTITION")) {
+      FLEUVE_TRY(ParsePartitionSpec(&partition));
+    }
+    return command;
+  }
+  AcceptWord("MSCK");
+  FLEUVE_TRY(ExpectWords({"REPAIR", "TABLE"}));
   FLEUVE_TRY(ParseName(command->mutable_repair_table()->mutable_table()));
   if (IsAnyWord({"ADD", "DROP", "SYNC"})) {
-    return Refused("MSCK REPAIR TABLE ... " + Current().upper + " PARTITIONS");
+    Advance();
+    FLEUVE_TRY(ExpectWord("PARTITIONS"));
   }
   return command;
 }

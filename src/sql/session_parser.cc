@@ -111,8 +111,11 @@ Result<pb::Command*> Parser::ParseShow() {
     show->set_what(pb::Show::VARIABLES);
     return command;
   }
-  if (IsAnyWord({"GRANT", "ROLES", "PRINCIPALS", "LOCKS", "TRANSACTIONS", "INDEXES", "COMPACTIONS", "PROCEDURES",
-                 "COLLATIONS"})) {
+  if (IsAnyWord({"GRANT", "ROLES", "PRINCIPALS", "LOCKS", "TRANSACTIONS", "INDEXES", "COMPACTIONS"})) {
+    return ErrorFrom(0, "INVALID_STATEMENT_OR_CLAUSE",
+                     "The statement or clause: SHOW " + Current().upper + " is not valid.");
+  }
+  if (IsAnyWord({"PROCEDURES", "COLLATIONS"})) {
     return Refused("SHOW " + Current().upper);
   }
   return SyntaxError();

@@ -69,39 +69,23 @@ Result<pb::Command*> Parser::ParseCommand() {
     std::string_view word;
     Rule rule;
   } kRules[] = {
-      {"CREATE", &Parser::ParseCreate},
-      {"REPLACE", &Parser::ParseCreate},
-      {"DROP", &Parser::ParseDrop},
-      {"ALTER", &Parser::ParseAlter},
-      {"SHOW", &Parser::ParseShow},
-      {"DESCRIBE", &Parser::ParseDescribe},
-      {"DESC", &Parser::ParseDescribe},
-      {"SET", &Parser::ParseSet},
-      {"RESET", &Parser::ParseReset},
-      {"USE", &Parser::ParseUse},
-      {"INSERT", &Parser::ParseInsert},
-      {"DELETE", &Parser::ParseDelete},
-      {"UPDATE", &Parser::ParseUpdate},
-      {"MERGE", &Parser::ParseMerge},
-      {"TRUNCATE", &Parser::ParseTruncate},
-      {"CACHE", &Parser::ParseCache},
-      {"UNCACHE", &Parser::ParseUncache},
-      {"CLEAR", &Parser::ParseUncache},
-      {"REFRESH", &Parser::ParseRefresh},
-      {"EXPLAIN", &Parser::ParseExplain},
-      {"OPTIMIZE", &Parser::ParseOptimize},
-      {"VACUUM", &Parser::ParseVacuum},
-      {"RESTORE", &Parser::ParseRestore},
-      {"COMMENT", &Parser::ParseComment},
-      {"ANALYZE", &Parser::ParseAnalyze},
-      {"CONVERT", &Parser::ParseConvert},
-      {"GENERATE", &Parser::ParseGenerate},
-      {"REORG", &Parser::ParseReorg},
-      {"MSCK", &Parser::ParseRepair},
-      {"DECLARE", &Parser::ParseDeclare},
-      {"EXECUTE", &Parser::ParseExecuteImmediate},
-      {"BEGIN", &Parser::ParseScript},
-      {"APPLY", &Parser::ParseApplyChanges},
+      {"CREATE", &Parser::ParseCreate},     {"REPLACE", &Parser::ParseCreate},
+      {"DROP", &Parser::ParseDrop},         {"ALTER", &Parser::ParseAlter},
+      {"SHOW", &Parser::ParseShow},         {"DESCRIBE", &Parser::ParseDescribe},
+      {"DESC", &Parser::ParseDescribe},     {"SET", &Parser::ParseSet},
+      {"RESET", &Parser::ParseReset},       {"USE", &Parser::ParseUse},
+      {"INSERT", &Parser::ParseInsert},     {"DELETE", &Parser::ParseDelete},
+      {"UPDATE", &Parser::ParseUpdate},     {"MERGE", &Parser::ParseMerge},
+      {"TRUNCATE", &Parser::ParseTruncate}, {"CACHE", &Parser::ParseCache},
+      {"UNCACHE", &Parser::ParseUncache},   {"CLEAR", &Parser::ParseUncache},
+      {"REFRESH", &Parser::ParseRefresh},   {"EXPLAIN", &Parser::ParseExplain},
+      {"OPTIMIZE", &Parser::ParseOptimize}, {"VACUUM", &Parser::ParseVacuum},
+      {"RESTORE", &Parser::ParseRestore},   {"COMMENT", &Parser::ParseComment},
+      {"ANALYZE", &Parser::ParseAnalyze},   {"CONVERT", &Parser::ParseConvert},
+      {"GENERATE", &Parser::ParseGenerate}, {"REORG", &Parser::ParseReorg},
+      {"MSCK", &Parser::ParseRepair},       {"REPAIR", &Parser::ParseRepair},
+      {"DECLARE", &Parser::ParseDeclare},   {"EXECUTE", &Parser::ParseExecuteImmediate},
+      {"BEGIN", &Parser::ParseScript},      {"APPLY", &Parser::ParseApplyChanges},
   };
   for (const auto& rule : kRules) {
     if (IsWord(rule.word)) {
@@ -111,15 +95,19 @@ Result<pb::Command*> Parser::ParseCommand() {
   if (IsAnyWord({"ADD", "LIST"}) && IsAnyWord({"JAR", "JARS", "FILE", "FILES", "ARCHIVE", "ARCHIVES"}, 1)) {
     return Refused(Current().upper + " " + Ahead(1).upper);
   }
-  if (IsWord("LOAD") && IsWord("DATA", 1)) {
-    return Refused("LOAD DATA");
+  if (AreWords({"LOAD", "DATA"})) {
+    return ParseRepair();
   }
   if (IsWord("CALL") && IsIdentifier(1)) {
     return Refused("CALL");
   }
-  if (IsAnyWord({"GRANT", "REVOKE", "EXPORT", "IMPORT", "LOCK", "UNLOCK", "START", "COMMIT", "ROLLBACK", "DFS"}) &&
-      IsIdentifier(1)) {
-    return ErrorFrom(at_, "_LEGACY_ERROR_TEMP_0035", "Operation not allowed: " + Current().upper + ".");
+  if (IsAnyWord({"COMMIT", "ROLLBACK"})) {
+    return ErrorFrom(0, "INVALID_STATEMENT_OR_CLAUSE",
+                     "The statement or clause: " + Current().upper + " is not valid.");
+  }
+  if (IsAnyWord({"GRANT", "REVOKE", "EXPORT", "IMPORT", "LOCK", "UNLOCK", "START", "DFS"}) && IsIdentifier(1)) {
+    return ErrorFrom(0, "INVALID_STATEMENT_OR_CLAUSE",
+                     "The statement or clause: " + Current().upper + " " + Ahead(1).upper + " is not valid.");
   }
   return SyntaxError();
 }

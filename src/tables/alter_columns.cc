@@ -6,6 +6,7 @@
 #include "delta/skipping.h"
 #include "delta/table_source.h"
 #include "tables/alter_internal.h"
+#include "tables/column_default_internal.h"
 #include "tables/commands.h"
 #include "tables/rewrite_internal.h"
 #include "tables/schema_internal.h"
@@ -42,6 +43,14 @@ Error FieldNotFound(const std::string& name, const std::vector<StructField>& fie
   return Error(ErrorKind::kInvalidArgument, "FIELD_NOT_FOUND", "No such struct field `" + name + "` in " + all + ".")
       .With("fieldName", "`" + name + "`")
       .With("fields", all);
+}
+
+/// A field below a column that has none.
+Error NotStruct(const Path& path, const Path& parent) {
+  return Error(ErrorKind::kInvalidArgument, "INVALID_FIELD_NAME",
+               "Field name `" + Dotted(path) + "` is invalid: `" + Dotted(parent) + "` is not a struct.")
+      .With("fieldName", "`" + Dotted(path) + "`")
+      .With("path", "`" + Dotted(parent) + "`");
 }
 
 using FieldsChange = std::function<Result<std::vector<StructField>>(std::vector<StructField>)>;
@@ -88,6 +97,29 @@ std::ptrdiff_t IndexOf(const std::vector<StructField>& fields, const std::string
   return -1;
 }
 
+/// True where the path leads to a field, through element, key and value.
+bool Exists(const types::Schema& schema, const Path& path) {
+  const DataType* at = &schema;
+  for (const std::string& part : path) {
+    if (at->Is(TypeKind::kStruct)) {
+      const auto index = types::FieldIndex(*at, part);
+      if (!index) {
+        return false;
+      }
+      at = &at->fields()[*index].type;
+    } else if (at->Is(TypeKind::kArray) && EqualsIgnoreAsciiCase(part, "element")) {
+      at = &at->element();
+    } else if (at->Is(TypeKind::kMap) && EqualsIgnoreAsciiCase(part, "key")) {
+      at = &at->key();
+    } else if (at->Is(TypeKind::kMap) && EqualsIgnoreAsciiCase(part, "value")) {
+      at = &at->value();
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
 Path ParentOf(const Path& path) { return {path.begin(), path.end() - 1}; }
 
 /// Names of the table's columns that SQL texts in its metadata refer to.
@@ -127,7 +159,19 @@ Result<void> CheckNotUsed(const Alteration& a, const std::string& column, const 
 
 Result<void> Store(Alteration& a, types::Schema schema, bool new_columns) {
   a.schema = std::move(schema);
-  FLEUVE_TRY(CheckColumnNames(a.schema, delta::ColumnMappingMode(a.metadata) != "none"));
+  const std::string* feed = delta::FindIn(a.metadata.configuration, "delta.enableChangeDataFeed");
+  if (feed != nullptr && EqualsIgnoreAsciiCase(*feed, "true")) {
+    for (const char* reserved : {"_change_type", "_commit_version", "_commit_timestamp"}) {
+      if (types::FieldIndex(a.schema, reserved)) {
+        return Error(
+                   ErrorKind::kInvalidArgument, "RESERVED_CDC_COLUMNS_ON_WRITE",
+                   std::string("The column name ") + reserved + " is reserved on tables that keep a change data feed.")
+            .With("columnList", reserved)
+            .With("config", "delta.enableChangeDataFeed");
+      }
+    }
+  }
+  FLEUVE_TRY(CheckColumns(a.schema, delta::ColumnMappingMode(a.metadata) != "none"));
   a.metadata.schema_string = SchemaText(a.schema);
   return AssignColumnMapping(a.metadata, a.schema, new_columns);
 }
@@ -143,48 +187,22 @@ Json FieldJson(const StructField& field) {
   return json;
 }
 
-/// Spark's own rule for ALTER COLUMN TYPE, before the table's: no value may be lost.
-bool CanUpCast(const DataType& from, const DataType& to) {
-  const auto rank = [](const DataType& t) {
-    switch (t.kind()) {
-      case TypeKind::kByte:
-        return 1;
-      case TypeKind::kShort:
-        return 2;
-      case TypeKind::kInt:
-        return 3;
-      case TypeKind::kLong:
-        return 4;
-      case TypeKind::kFloat:
-        return 5;
-      case TypeKind::kDouble:
-        return 6;
-      default:
-        return 0;
-    }
-  };
-  if (from.EqualsIgnoringNullability(to)) {
-    return true;
+/// Types that a column cannot be changed to as a whole; null for all others.
+const char* UnchangeableKind(const DataType& to) {
+  switch (to.kind()) {
+    case TypeKind::kStruct:
+      return "STRUCT_TYPE";
+    case TypeKind::kArray:
+      return "ARRAY_TYPE";
+    case TypeKind::kMap:
+      return "MAP_TYPE";
+    case TypeKind::kYearMonthInterval:
+    case TypeKind::kDayTimeInterval:
+    case TypeKind::kCalendarInterval:
+      return "INTERVAL_TYPE";
+    default:
+      return nullptr;
   }
-  if (rank(from) > 0 && rank(to) > 0) {
-    return rank(from) < rank(to);
-  }
-  const auto digits = [](const DataType& t) { return t.precision() - t.scale(); };
-  if (from.Is(TypeKind::kDecimal) && to.Is(TypeKind::kDecimal)) {
-    return to.scale() >= from.scale() && digits(to) >= digits(from);
-  }
-  if (rank(from) > 0 && rank(from) <= 4 && to.Is(TypeKind::kDecimal)) {
-    static constexpr int kDigits[] = {0, 3, 5, 10, 20};
-    return digits(to) >= kDigits[rank(from)];
-  }
-  if (to.Is(TypeKind::kString)) {
-    return !from.IsNested() && !from.Is(TypeKind::kBinary) && !from.Is(TypeKind::kVariant) &&
-           !from.Is(TypeKind::kBoolean);
-  }
-  if (from.Is(TypeKind::kDate)) {
-    return to.Is(TypeKind::kTimestamp) || to.Is(TypeKind::kTimestampNtz);
-  }
-  return from.Is(TypeKind::kVoid);
 }
 
 /// `a.element`: a field, and the way down its type.
@@ -244,6 +262,18 @@ Result<void> AddColumns(const TableContext& context, const TableRef& table, cons
   return Alter(context, table, "ADD COLUMNS", [&](Alteration& a) -> Result<void> {
     types::Schema schema = a.schema;
     Json::Array described;
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const Path& path = columns[i].path;
+      if (std::any_of(columns.begin(), columns.begin() + static_cast<std::ptrdiff_t>(i), [&](const NewColumn& other) {
+            return std::equal(other.path.begin(), other.path.end(), path.begin(), path.end(), EqualsIgnoreAsciiCase);
+          })) {
+        return Error(ErrorKind::kInvalidArgument, "COLUMN_ALREADY_EXISTS",
+                     "The column `" + Dotted(path) +
+                         "` already exists. Choose another name or rename the existing "
+                         "column.")
+            .With("columnName", "`" + Dotted(path) + "`");
+      }
+    }
     for (const NewColumn& column : columns) {
       if (!column.nullable) {
         return Error(ErrorKind::kUnsupported, "DELTA_OPERATION_NOT_ALLOWED",
@@ -259,30 +289,33 @@ Result<void> AddColumns(const TableContext& context, const TableRef& table, cons
         field.metadata.Set("comment", Json(*column.comment));
       }
       field = StoredSchema(DataType::Struct({field}), false).fields()[0];
-      FLEUVE_ASSIGN(schema,
-                    ChangeStruct(
-                        schema, ParentOf(column.path), 0,
-                        [&](std::vector<StructField> fields) -> Result<std::vector<StructField>> {
-                          if (IndexOf(fields, field.name) >= 0) {
-                            return Error(ErrorKind::kInvalidArgument, "FIELD_ALREADY_EXISTS",
-                                         "Cannot add column, because `" + Dotted(column.path) + "` already exists.")
-                                .With("op", "add")
-                                .With("fieldNames", Dotted(column.path));
+      FLEUVE_ASSIGN(
+          schema, ChangeStruct(
+                      schema, ParentOf(column.path), 0,
+                      [&](std::vector<StructField> fields) -> Result<std::vector<StructField>> {
+                        if (IndexOf(fields, field.name) >= 0) {
+                          return Error(ErrorKind::kInvalidArgument, "FIELD_ALREADY_EXISTS",
+                                       "Cannot add column, because `" + Dotted(column.path) + "` already exists.")
+                              .With("op", "add")
+                              .With("fieldNames", Dotted(column.path));
+                        }
+                        auto place = fields.end();
+                        if (column.position.first) {
+                          place = fields.begin();
+                        } else if (!column.position.after.empty()) {
+                          const auto at = IndexOf(fields, column.position.after);
+                          if (at < 0) {
+                            return FieldNotFound(column.position.after, fields);
                           }
-                          auto place = fields.end();
-                          if (column.position.first) {
-                            place = fields.begin();
-                          } else if (!column.position.after.empty()) {
-                            const auto at = IndexOf(fields, column.position.after);
-                            if (at < 0) {
-                              return FieldNotFound(column.position.after, fields);
-                            }
-                            place = fields.begin() + at + 1;
-                          }
-                          fields.insert(place, field);
-                          return fields;
-                        },
-                        [&] { return Unresolved(ParentOf(column.path), a.schema); }));
+                          place = fields.begin() + at + 1;
+                        }
+                        fields.insert(place, field);
+                        return fields;
+                      },
+                      [&] {
+                        const Path parent = ParentOf(column.path);
+                        return Exists(a.schema, parent) ? NotStruct(column.path, parent) : Unresolved(parent, a.schema);
+                      }));
       Json one(Json::Object{});
       one.Set("column", FieldJson(field));
       if (column.path.size() > 1) {
@@ -384,12 +417,6 @@ Result<void> ReplaceColumns(const TableContext& context, const TableRef& table, 
 Result<void> RenameColumn(const TableContext& context, const TableRef& table, const std::vector<std::string>& path,
                           const std::string& name) {
   return Alter(context, table, "RENAME COLUMN", [&](Alteration& a) -> Result<void> {
-    FLEUVE_TRY(CheckNotUsed(a, path[0], context.config));
-    if (delta::ColumnMappingMode(a.metadata) == "none") {
-      return Error(ErrorKind::kUnsupported, "DELTA_UNSUPPORTED_RENAME_COLUMN",
-                   "Columns can be renamed only where column mapping is on: set the table property "
-                   "'delta.columnMapping.mode' = 'name'.");
-    }
     std::string old_name;
     FLEUVE_ASSIGN(types::Schema schema,
                   ChangeStruct(
@@ -412,6 +439,12 @@ Result<void> RenameColumn(const TableContext& context, const TableRef& table, co
                         return fields;
                       },
                       [&] { return Unresolved(path, a.schema); }));
+    FLEUVE_TRY(CheckNotUsed(a, path[0], context.config));
+    if (delta::ColumnMappingMode(a.metadata) == "none") {
+      return Error(ErrorKind::kUnsupported, "DELTA_UNSUPPORTED_RENAME_COLUMN",
+                   "Columns can be renamed only where column mapping is on: set the table property "
+                   "'delta.columnMapping.mode' = 'name'.");
+    }
     if (path.size() == 1) {
       for (std::string& partition : a.metadata.partition_columns) {
         if (EqualsIgnoreAsciiCase(partition, old_name)) {
@@ -430,6 +463,11 @@ Result<void> RenameColumn(const TableContext& context, const TableRef& table, co
 Result<void> DropColumns(const TableContext& context, const TableRef& table,
                          const std::vector<std::vector<std::string>>& paths, bool if_exists) {
   return Alter(context, table, "DROP COLUMNS", [&](Alteration& a) -> Result<void> {
+    for (const Path& path : paths) {
+      if (!if_exists && !Exists(a.schema, path)) {
+        return Unresolved(path, a.schema);
+      }
+    }
     if (delta::ColumnMappingMode(a.metadata) == "none") {
       return Error(ErrorKind::kUnsupported, "DELTA_UNSUPPORTED_DROP_COLUMN",
                    "Columns can be dropped only where column mapping is on: set the table property "
@@ -529,6 +567,13 @@ Result<void> AlterColumn(const TableContext& context, const TableRef& table, con
             field.metadata.Set("__CHAR_VARCHAR_TYPE_STRING", Json(change.type->SimpleString()));
           }
         } else if (const DataType& now = Inside(field.type, inside); !now.EqualsIgnoringNullability(to)) {
+          if (const char* kind = UnchangeableKind(to)) {
+            return Error(ErrorKind::kUnsupported, std::string("CANNOT_UPDATE_FIELD.") + kind,
+                         "Cannot update " + Dotted(change.path) + " type: update its parts instead.")
+                .With("table", table.name)
+                .With("fieldName", Dotted(change.path))
+                .Family(ErrorFamily::kAnalysis);
+          }
           if (!CanUpCast(now, to)) {
             return Error(ErrorKind::kUnsupported, "NOT_SUPPORTED_CHANGE_COLUMN",
                          "ALTER TABLE CHANGE COLUMN cannot change " + Dotted(change.path) + " from " +
@@ -560,25 +605,7 @@ Result<void> AlterColumn(const TableContext& context, const TableRef& table, con
                        "Column defaults need the table feature allowColumnDefaults: set the table property "
                        "'delta.feature.allowColumnDefaults' = 'supported'.");
         }
-        auto one_row = std::make_shared<plan::LogicalPlan>();
-        one_row->kind = plan::PlanKind::kOneRow;
-        auto analyzed = AnalyzeSql(*change.set_default, one_row, context.config);
-        if (!analyzed.ok() && analyzed.error().condition().starts_with("UNRESOLVED_COLUMN")) {
-          return Error(ErrorKind::kInvalidArgument, "INVALID_DEFAULT_VALUE.UNRESOLVED_EXPRESSION",
-                       "The default value " + *change.set_default + " of column " + field.name +
-                           " refers to what is not there.");
-        }
-        FLEUVE_ASSIGN(const plan::ExprPtr value, std::move(analyzed));
-        if (plan::AnyExpr(value, [](const plan::Expr& e) { return e.kind == plan::ExprKind::kSubquery; })) {
-          return Error(ErrorKind::kInvalidArgument, "INVALID_DEFAULT_VALUE.SUBQUERY_EXPRESSION",
-                       "The default value " + *change.set_default + " of column " + field.name + " has a subquery.");
-        }
-        const auto aligned = AlignExpr(value, field.type, true, context.config);
-        if (!aligned.ok() || (value->type.IsString() && !field.type.IsString())) {
-          return Error(ErrorKind::kInvalidArgument, "INVALID_DEFAULT_VALUE.DATA_TYPE",
-                       "The default value " + *change.set_default + " of column " + field.name + " is no " +
-                           field.type.Sql() + ".");
-        }
+        FLEUVE_TRY(CheckDefault(*change.set_default, field, context.config));
         field.metadata.Set("CURRENT_DEFAULT", Json(*change.set_default));
       }
       if (change.drop_default) {

@@ -1,6 +1,9 @@
+#include <algorithm>
+
 #include "base/bytes.h"
 #include "delta/skipping.h"
 #include "tables/clustering_internal.h"
+#include "tables/file_statistics_internal.h"
 
 namespace fleuve::tables {
 
@@ -12,9 +15,11 @@ Result<delta::DomainMetadata> ClusteringDomain(const types::Schema& schema, cons
         .With("numColumnsLimit", "4")
         .With("actualNumColumns", std::to_string(columns.size()));
   }
+  const std::vector<StatisticsLeaf> indexed = IndexedLeaves(metadata, schema);
   Json::Array all;
   for (const std::string& column : columns) {
     Json::Array path;
+    std::vector<std::string> physical;
     const types::Schema* at = &schema;
     const types::StructField* field = nullptr;
     for (const std::string& part : Split(column, '.')) {
@@ -26,7 +31,8 @@ Result<delta::DomainMetadata> ClusteringDomain(const types::Schema& schema, cons
             .With("tableSchema", schema.SimpleString());
       }
       field = &at->fields()[*index];
-      path.emplace_back(delta::PhysicalName(*field, metadata));
+      physical.push_back(delta::PhysicalName(*field, metadata));
+      path.emplace_back(physical.back());
       at = &field->type;
     }
     const types::DataType& type = field->type;
@@ -34,6 +40,16 @@ Result<delta::DomainMetadata> ClusteringDomain(const types::Schema& schema, cons
       return Error(ErrorKind::kInvalidArgument, "DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED",
                    "The clustering column " + column + " of type " + type.SimpleString() + " has no order to skip by.")
           .With("columnsWithDataTypes", column + " : " + type.Sql());
+    }
+    const bool has_bounds = std::any_of(indexed.begin(), indexed.end(), [&](const StatisticsLeaf& leaf) {
+      return std::equal(leaf.path.begin(), leaf.path.end(), physical.begin(), physical.end());
+    });
+    if (!has_bounds) {
+      return Error(ErrorKind::kInvalidArgument, "DELTA_CLUSTERING_COLUMN_MISSING_STATS",
+                   "CLUSTER BY needs statistics of the column " + column +
+                       ": place it among the first ones, or name it in delta.dataSkippingStatsColumns.")
+          .With("columns", column)
+          .With("schema", schema.SimpleString());
     }
     all.emplace_back(std::move(path));
   }

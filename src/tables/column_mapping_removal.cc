@@ -23,7 +23,7 @@ Result<void> RemoveColumnMapping(const TableContext& context, const TableRef& ta
   FLEUVE_ASSIGN(const delta::SnapshotPtr snapshot, log->Latest());
   delta::Metadata metadata = snapshot->metadata();
   const types::Schema schema = WithoutFieldMetadata(snapshot->schema(), IsOfMapping);
-  if (const auto named = CheckColumnNames(schema, false); !named.ok()) {
+  if (const auto named = CheckColumns(schema, false); !named.ok()) {
     return Error(ErrorKind::kInvalidArgument, "DELTA_INVALID_COLUMN_NAMES_WHEN_REMOVING_COLUMN_MAPPING",
                  "Column mapping cannot be removed: " + named.error().message());
   }

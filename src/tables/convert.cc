@@ -95,8 +95,13 @@ Result<void> ConvertToDelta(const TableContext& context, const TableRef& table, 
     add.modification_time = entry.modified_ms;
     FLEUVE_ASSIGN(add.partition_values, PartitionsOf(parts, spec.partition_schema));
     FLEUVE_ASSIGN(const types::Schema schema, engine::ReadParquetSchema(entry.path));
-    FLEUVE_ASSIGN(data, MergeSchemas(data, schema, {true, false, true}, context.config));
+    FLEUVE_ASSIGN(data, MergeSchemas(data, schema, {true, false, false}, context.config));
     files.push_back(std::move(add));
+  }
+  if (files.empty() && !table.catalog_name.empty() && !spec.partition_schema.fields().empty()) {
+    return Error(ErrorKind::kNotFound, "DELTA_CONVERSION_NO_PARTITION_FOUND",
+                 "Found no partition information in the catalog for table " + table.name + ".")
+        .With("tableName", table.name);
   }
   if (files.empty()) {
     return Error(ErrorKind::kNotFound, "DELTA_EMPTY_DIRECTORY",
@@ -119,7 +124,7 @@ Result<void> ConvertToDelta(const TableContext& context, const TableRef& table, 
     metadata.partition_columns.push_back(field.name);
   }
   types::Schema schema = StoredSchema(DataType::Struct(std::move(fields)), true);
-  FLEUVE_TRY(CheckColumnNames(schema, delta::ColumnMappingMode(metadata) != "none"));
+  FLEUVE_TRY(CheckColumns(schema, delta::ColumnMappingMode(metadata) != "none"));
   metadata.schema_string = SchemaText(schema);
   if (delta::ColumnMappingMode(metadata) != "none") {
     return Error::Unsupported("CONVERT TO DELTA with column mapping by default");
@@ -144,13 +149,17 @@ Result<void> ConvertToDelta(const TableContext& context, const TableRef& table, 
   Json parameters(Json::Object{});
   parameters.Set("numFiles", Json(static_cast<std::int64_t>(files.size())));
   Json::Array partition_by;
-  for (const std::string& name : metadata.partition_columns) {
-    partition_by.emplace_back(name);
+  if (table.catalog_name.empty()) {  // of a listed table the catalog knows them, and the statement says nothing
+    partition_by.assign(metadata.partition_columns.begin(), metadata.partition_columns.end());
   }
   parameters.Set("partitionedBy", Json(Json(std::move(partition_by)).Dump()));
   parameters.Set("collectStats", Json(spec.statistics));
   if (!table.catalog_name.empty()) {
-    parameters.Set("catalogTable", Json(Join(table.catalog_name, ".")));
+    std::vector<std::string> quoted;
+    for (const std::string& part : table.catalog_name) {
+      quoted.push_back(types::QuoteIdentifier(part));
+    }
+    parameters.Set("catalogTable", Json(Join(quoted, ".")));
   }
   parameters.Set("sourceFormat", Json("parquet"));
   operation.parameters = std::move(parameters);

@@ -9,6 +9,7 @@
 #include "delta/table_source.h"
 #include "delta/transaction.h"
 #include "tables/clustering_internal.h"
+#include "tables/column_default_internal.h"
 #include "tables/create_parameters_internal.h"
 #include "tables/data_files_internal.h"
 #include "tables/identity_internal.h"
@@ -162,13 +163,7 @@ Result<void> CheckDefaults(const types::Schema& schema, const plan::AnalysisConf
     if (sql == nullptr) {
       continue;
     }
-    auto one_row = std::make_shared<plan::LogicalPlan>();
-    one_row->kind = plan::PlanKind::kOneRow;
-    FLEUVE_ASSIGN(const plan::ExprPtr value, AnalyzeSql(*sql, one_row, config));
-    if (plan::AnyExpr(value, [](const plan::Expr& e) { return e.kind == plan::ExprKind::kSubquery; })) {
-      return Error(ErrorKind::kInvalidArgument, "INVALID_DEFAULT_VALUE.SUBQUERY_EXPRESSION",
-                   "The default value " + *sql + " of column " + field.name + " has a subquery.");
-    }
+    FLEUVE_TRY(CheckDefault(*sql, field, config));
   }
   return {};
 }
@@ -241,6 +236,7 @@ Result<types::Schema> CreateTable(const TableContext& context, const TableRef& t
       }
     }
     declared = DataType::Struct(std::move(fields));
+    FLEUVE_TRY(CheckNestedVoid(declared));
   }
   FLEUVE_ASSIGN(const std::vector<std::string> partition_by,
                 CheckDefinition(declared, spec.partition_by, spec.cluster_by));
@@ -288,7 +284,17 @@ Result<types::Schema> CreateTable(const TableContext& context, const TableRef& t
     delta::SetIn(metadata.configuration, key, value);
   }
   metadata.partition_columns = partition_by;
-  FLEUVE_TRY(CheckColumnNames(schema, delta::ColumnMappingMode(metadata) != "none"));
+  FLEUVE_TRY(CheckColumns(schema, delta::ColumnMappingMode(metadata) != "none"));
+  if (const std::string* feed = delta::FindIn(metadata.configuration, "delta.enableChangeDataFeed");
+      feed != nullptr && EqualsIgnoreAsciiCase(*feed, "true")) {
+    for (const char* reserved : {"_change_type", "_commit_version", "_commit_timestamp"}) {
+      if (types::FieldIndex(schema, reserved)) {
+        return Error(ErrorKind::kInvalidArgument, "DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS",
+                     std::string("The change data feed cannot be enabled: the table has a column ") + reserved + ".")
+            .With("columnList", reserved);
+      }
+    }
+  }
   FLEUVE_TRY(CheckDefaults(schema, context.config));
   FLEUVE_TRY(CheckIdentities(schema, partition_by));
   FLEUVE_TRY(CheckGenerated(schema, context.config));

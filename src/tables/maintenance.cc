@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/bytes.h"
+#include "base/ids.h"
 #include "base/progress.h"
 #include "delta/skipping.h"
 #include "delta/snapshot_build.h"
@@ -36,6 +37,50 @@ std::string JsonList(const std::vector<std::string>& items) {
   }
   return Json(std::move(array)).Dump();
 }
+
+/// Tags of files that one OPTIMIZE has clustered together, and the columns it did that by.
+constexpr std::string_view kCubeId = "ZCUBE_ID";
+constexpr std::string_view kCubeColumns = "ZCUBE_ZORDER_BY";
+
+/// What OPTIMIZE of a clustered table says of the files it looked at.
+class CubeCounts {
+ public:
+  static DataType Type() {
+    const DataType files = DataType::Struct({Field("numFiles", DataType::Long()), Field("size", DataType::Long())});
+    return DataType::Struct({Field("inputZCubeFiles", files), Field("inputOtherFiles", files),
+                             Field("inputNumZCubes", DataType::Long()), Field("mergedFiles", files),
+                             Field("numOutputZCubes", DataType::Long())});
+  }
+
+  void Count(const delta::AddFile& add, bool in_cube) {
+    (in_cube ? cube_files_ : other_files_) += 1;
+    (in_cube ? cube_bytes_ : other_bytes_) += add.size;
+    if (const std::string* id = in_cube && add.tags ? delta::FindIn(*add.tags, kCubeId) : nullptr) {
+      cubes_.insert(*id);
+    }
+  }
+
+  Value Result(const std::vector<delta::AddFile>& merged, std::size_t written_cubes) const {
+    std::int64_t merged_bytes = 0;
+    for (const delta::AddFile& add : merged) {
+      merged_bytes += add.size;
+    }
+    const auto pair = [](std::int64_t files, std::int64_t bytes) {
+      return Value(Value::List{Value(files), Value(bytes)});
+    };
+    return Value(Value::List{pair(cube_files_, cube_bytes_), pair(other_files_, other_bytes_),
+                             Value(static_cast<std::int64_t>(cubes_.size())),
+                             pair(static_cast<std::int64_t>(merged.size()), merged_bytes),
+                             Value(static_cast<std::int64_t>(written_cubes))});
+  }
+
+ private:
+  std::int64_t cube_files_ = 0;
+  std::int64_t cube_bytes_ = 0;
+  std::int64_t other_files_ = 0;
+  std::int64_t other_bytes_ = 0;
+  std::set<std::string> cubes_;
+};
 
 DataType FileSizes() {
   return DataType::Struct({Field("min", DataType::Long()), Field("max", DataType::Long()),
@@ -140,10 +185,23 @@ Result<RowsResult> Optimize(const TableContext& context, const TableRef& table, 
   FLEUVE_ASSIGN(const std::int64_t target, SizeSetting(context, "spark.databricks.delta.optimize.maxFileSize"));
   FLEUVE_ASSIGN(const std::int64_t small, SizeSetting(context, "spark.databricks.delta.optimize.minFileSize"));
   const bool orders = !spec.zorder_by.empty() || is_clustered;
+  const bool clusters = is_clustered && !spec.purge && !spec.rewrite_all;
+  const std::string curve_columns = JsonList(clustering);
+  const auto is_current = [&](const delta::AddFile& add) {
+    const std::string* by = add.tags ? delta::FindIn(*add.tags, kCubeColumns) : nullptr;
+    return add.clustering_provider == "liquid" && by != nullptr && *by == curve_columns;
+  };
+  CubeCounts cubes;
   std::map<std::string, std::vector<delta::AddFile>> by_partition;
   for (const delta::AddFile& add : considered) {
     delta::PartitionValues sorted = add.partition_values;
     std::sort(sorted.begin(), sorted.end());
+    if (clusters) {
+      cubes.Count(add, spec.full ? add.clustering_provider == "liquid" : is_current(add));
+      if (!spec.full && add.clustering_provider == "liquid" && !is_current(add)) {
+        continue;  // clustered by other columns: OPTIMIZE ... FULL
+      }
+    }
     if (spec.purge ? add.deletion_vector.has_value()
                    : (spec.rewrite_all || orders || add.size < small || add.deletion_vector)) {
       by_partition[delta::PartitionFolder(sorted)].push_back(add);
@@ -159,15 +217,8 @@ Result<RowsResult> Optimize(const TableContext& context, const TableRef& table, 
     std::int64_t bytes = 0;
     const auto close = [&] {
       const bool worth =
-          bin.size() > 1 ||
-          (bin.size() == 1 && (spec.rewrite_all || spec.full || bin[0].deletion_vector || !spec.zorder_by.empty() ||
-                               (is_clustered && bin[0].clustering_provider != "liquid")));
-      if (is_clustered && !spec.full && !spec.purge && !spec.rewrite_all &&
-          std::all_of(bin.begin(), bin.end(), [](const auto& add) { return add.clustering_provider == "liquid"; })) {
-        bin.clear();
-        bytes = 0;
-        return;
-      }
+          clusters ? !std::all_of(bin.begin(), bin.end(), is_current)
+                   : bin.size() > 1 || (bin.size() == 1 && (spec.rewrite_all || spec.purge || !spec.zorder_by.empty()));
       if (worth) {
         bins.push_back(bin);
       }
@@ -191,6 +242,7 @@ Result<RowsResult> Optimize(const TableContext& context, const TableRef& table, 
   std::vector<std::string> new_folders;
   const std::int64_t now = context.logs->context().clock->NowMillis();
   std::int64_t vectors_removed = 0;
+  std::int64_t vector_rows_removed = 0;
   std::int64_t all_bytes = 0;
   for (const auto& bin : bins) {
     for (const delta::AddFile& add : bin) {
@@ -236,9 +288,13 @@ Result<RowsResult> Optimize(const TableContext& context, const TableRef& table, 
     options.max_file_bytes = orders ? target : 0;
     FLEUVE_ASSIGN(DataFiles written, WriteDataFiles(context, table.location, metadata, snapshot->schema(),
                                                     ProjectTo(rows, std::move(columns), written_schema), {}, options));
+    const std::string cube = NewUuid();
     for (delta::AddFile& add : written.adds) {
-      if (is_clustered) {
+      if (clusters) {
         add.clustering_provider = "liquid";
+        add.tags = add.tags.value_or(delta::StringMap());
+        delta::SetIn(*add.tags, kCubeId, cube);
+        delta::SetIn(*add.tags, kCubeColumns, curve_columns);
       }
       actions.emplace_back(add);
       added.push_back(add);
@@ -252,6 +308,7 @@ Result<RowsResult> Optimize(const TableContext& context, const TableRef& table, 
       removed.push_back(add);
       progress.Advance(add.size);
       vectors_removed += add.deletion_vector ? 1 : 0;
+      vector_rows_removed += add.deletion_vector ? add.deletion_vector->cardinality : 0;
     }
     new_files.insert(new_files.end(), written.files.begin(), written.files.end());
     new_folders.insert(new_folders.end(), written.folders.begin(), written.folders.end());
@@ -311,12 +368,16 @@ Result<RowsResult> Optimize(const TableContext& context, const TableRef& table, 
        Field("numOutputCubes", DataType::Long()), Field("mergedNumCubes", DataType::Long())});
   const DataType vector_type = DataType::Struct(
       {Field("numDeletionVectorsRemoved", DataType::Long()), Field("numDeletionVectorRowsRemoved", DataType::Long())});
+  const DataType parallelism_type = DataType::Struct(
+      {Field("maxClusterActiveParallelism", DataType::Long()), Field("minClusterActiveParallelism", DataType::Long()),
+       Field("maxSessionActiveParallelism", DataType::Long()), Field("minSessionActiveParallelism", DataType::Long())});
   const DataType metrics_type = DataType::Struct({Field("numFilesAdded", DataType::Long()),
                                                   Field("numFilesRemoved", DataType::Long()),
                                                   Field("filesAdded", FileSizes()),
                                                   Field("filesRemoved", FileSizes()),
                                                   Field("partitionsOptimized", DataType::Long()),
                                                   Field("zOrderStats", zorder_type),
+                                                  Field("clusteringStats", CubeCounts::Type()),
                                                   Field("numBins", DataType::Long()),
                                                   Field("numBatches", DataType::Long()),
                                                   Field("totalConsideredFiles", DataType::Long()),
@@ -328,6 +389,7 @@ Result<RowsResult> Optimize(const TableContext& context, const TableRef& table, 
                                                   Field("endTimeMs", DataType::Long()),
                                                   Field("totalClusterParallelism", DataType::Long()),
                                                   Field("totalScheduledTasks", DataType::Long()),
+                                                  Field("autoCompactParallelismStats", parallelism_type),
                                                   Field("deletionVectorStats", vector_type),
                                                   Field("numTableColumns", DataType::Long()),
                                                   Field("numTableColumnsWithStats", DataType::Long())});
@@ -342,6 +404,10 @@ Result<RowsResult> Optimize(const TableContext& context, const TableRef& table, 
     zorder = Value(
         Value::List{Value("all"), none, all, Value(0), all, Value(static_cast<std::int64_t>(bins.size())), Value()});
   }
+  Value vectors;
+  if (vectors_removed > 0) {
+    vectors = Value(Value::List{Value(vectors_removed), Value(vector_rows_removed)});
+  }
   const auto columns = static_cast<std::int64_t>(snapshot->schema().fields().size());
   RowsResult result;
   result.schema = DataType::Struct({Field("path", DataType::String()), Field("metrics", metrics_type)});
@@ -352,18 +418,20 @@ Result<RowsResult> Optimize(const TableContext& context, const TableRef& table, 
                                            SizesOf(removed),
                                            Value(partitions),
                                            std::move(zorder),
+                                           clusters ? cubes.Result(removed, bins.size()) : Value(),
                                            Value(static_cast<std::int64_t>(bins.size())),
                                            Value(1),
                                            Value(static_cast<std::int64_t>(considered.size())),
                                            Value(static_cast<std::int64_t>(considered.size() - removed.size())),
-                                           Value(!orders),
+                                           Value(false),
                                            Value(0),
                                            Value(0),
                                            Value(start_ms),
                                            Value(context.logs->context().clock->NowMillis()),
                                            Value(1),
                                            Value(0),
-                                           Value(Value::List{Value(vectors_removed), Value(0)}),
+                                           Value(),
+                                           std::move(vectors),
                                            Value(columns),
                                            Value(columns)})});
   return result;

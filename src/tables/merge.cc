@@ -304,7 +304,7 @@ class Merger {
                   MergeSchemas(schema_, DataType::Struct(std::move(data)), rules, context_.config));
     if (!(merged == schema_)) {
       schema_ = RecordTypeChanges(schema_, StoredSchema(merged, false));
-      FLEUVE_TRY(CheckColumnNames(schema_, delta::ColumnMappingMode(metadata_) != "none"));
+      FLEUVE_TRY(CheckColumns(schema_, delta::ColumnMappingMode(metadata_) != "none"));
       metadata_.schema_string = SchemaText(schema_);
       FLEUVE_TRY(AssignColumnMapping(metadata_, schema_, true));
       metadata_changed_ = true;

@@ -377,7 +377,86 @@ std::vector<ExprPtr> SplitAnd(const ExprPtr& condition) {
   return out;
 }
 
-Result<void> CheckColumnNames(const types::Schema& schema, bool names_are_mapped) {
+namespace {
+
+/// How a type that Delta cannot hold is called in messages; "" for one that it can.
+std::string UnsupportedName(const DataType& type) {
+  const auto range = [&](const char* name) {
+    return std::string(name) + "(" + std::to_string(type.precision()) + "," + std::to_string(type.scale()) + ")";
+  };
+  switch (type.kind()) {
+    case TypeKind::kYearMonthInterval:
+      return range("YearMonthIntervalType");
+    case TypeKind::kDayTimeInterval:
+      return range("DayTimeIntervalType");
+    default:
+      return {};
+  }
+}
+
+bool Holds(const DataType& type, TypeKind kind) {
+  return type.Is(kind) || (type.Is(TypeKind::kArray) && Holds(type.element(), kind)) ||
+         (type.Is(TypeKind::kMap) && (Holds(type.key(), kind) || Holds(type.value(), kind))) ||
+         (type.Is(TypeKind::kStruct) && std::any_of(type.fields().begin(), type.fields().end(),
+                                                    [&](const StructField& f) { return Holds(f.type, kind); }));
+}
+
+void FindUnsupported(const DataType& type, const std::string& path, std::string* found) {
+  switch (type.kind()) {
+    case TypeKind::kArray:
+      return FindUnsupported(type.element(), path + "[]", found);
+    case TypeKind::kMap:
+      FindUnsupported(type.key(), path + "[key]", found);
+      return FindUnsupported(type.value(), path + "[value]", found);
+    case TypeKind::kStruct:
+      for (const StructField& field : type.fields()) {
+        FindUnsupported(field.type, path.empty() ? field.name : path + "." + field.name, found);
+      }
+      return;
+    default:
+      if (const std::string name = UnsupportedName(type); !name.empty()) {
+        *found += (found->empty() ? "" : ", ") + path + ": " + name;
+      }
+  }
+}
+
+Result<void> CheckColumnTypes(const types::Schema& schema) {
+  if (Holds(schema, TypeKind::kCalendarInterval)) {
+    return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1183",
+                 "Cannot use \"INTERVAL\" type in the table schema.");
+  }
+  if (Holds(schema, TypeKind::kTime)) {
+    return Error(ErrorKind::kUnsupported, "UNSUPPORTED_TIME_TYPE", "The data type TIME is not supported.");
+  }
+  std::string found;
+  FindUnsupported(schema, "", &found);
+  if (!found.empty()) {
+    return Error(ErrorKind::kUnsupported, "DELTA_UNSUPPORTED_DATA_TYPES",
+                 "Found columns using unsupported data types: [" + found + "].")
+        .With("dataTypeList", "[" + found + "]")
+        .With("config", "spark.databricks.delta.schema.typeCheck.enabled");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> CheckNestedVoid(const types::Schema& data) {
+  for (const StructField& field : data.fields()) {
+    const char* kind = field.type.Is(TypeKind::kArray) ? "ArrayType" : field.type.Is(TypeKind::kMap) ? "MapType" : "";
+    if (*kind != 0 && Holds(field.type, TypeKind::kVoid)) {
+      return Error(ErrorKind::kInvalidArgument, "DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE",
+                   "Found nested NullType in column " + field.name + " which is of " + kind +
+                       ". Delta doesn't support writing NullType in complex types.")
+          .With("columName", field.name)
+          .With("dataType", kind);
+    }
+  }
+  return {};
+}
+
+Result<void> CheckColumns(const types::Schema& schema, bool names_are_mapped) {
+  FLEUVE_TRY(CheckColumnTypes(schema));
   std::vector<const DataType*> work{&schema};
   while (!work.empty()) {
     const DataType* type = work.back();

@@ -51,8 +51,11 @@ Result<plan::ExprPtr> AnalyzeSql(const std::string& sql, const plan::PlanPtr& in
 std::vector<plan::ExprPtr> SplitAnd(const plan::ExprPtr& condition);
 
 /// COLUMN_ALREADY_EXISTS-like duplicates (DELTA_DUPLICATE_COLUMNS_FOUND), forbidden characters
-/// (DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES) unless names are mapped.
-Result<void> CheckColumnNames(const types::Schema& schema, bool names_are_mapped);
+/// (DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES) unless names are mapped, types that no table has
+/// (DELTA_UNSUPPORTED_DATA_TYPES and others).
+Result<void> CheckColumns(const types::Schema& schema, bool names_are_mapped);
+/// DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE where the data has arrays or maps of untyped NULLs.
+Result<void> CheckNestedVoid(const types::Schema& data);
 /// DELTA_PARTITION_COLUMN_NOT_FOUND, DELTA_INVALID_PARTITION_COLUMN_TYPE, DELTA_CANNOT_USE_ALL_COLUMNS_FOR_PARTITION.
 /// Returns the names as the schema spells them.
 Result<std::vector<std::string>> CheckPartitionColumns(const types::Schema& schema,

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "delta/skipping.h"
+#include "tables/column_default_internal.h"
 #include "tables/schema_internal.h"
 
 namespace fleuve::tables {
@@ -72,12 +73,45 @@ TEST(Properties, UnknownDeltaKeysAndWrongValuesAreRefused) {
 }
 
 TEST(ColumnNames, ForbiddenCharactersAndDuplicates) {
-  EXPECT_EQ(CheckColumnNames(Ddl("`a b` int"), false).error().condition(), "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES");
-  EXPECT_TRUE(CheckColumnNames(Ddl("`a b` int"), true).ok());
+  EXPECT_EQ(CheckColumns(Ddl("`a b` int"), false).error().condition(), "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES");
+  EXPECT_TRUE(CheckColumns(Ddl("`a b` int"), true).ok());
   EXPECT_EQ(CheckPartitionColumns(Ddl("a int"), {"a"}).error().condition(),
             "DELTA_CANNOT_USE_ALL_COLUMNS_FOR_PARTITION");
   EXPECT_EQ(CheckPartitionColumns(Ddl("a int, m map<int,int>"), {"m"}).error().condition(),
             "DELTA_INVALID_PARTITION_COLUMN_TYPE");
+}
+
+TEST(ColumnTypes, IntervalsAndTimesAreInNoTable) {
+  const auto condition = [](const std::string& ddl) { return CheckColumns(Ddl(ddl), true).error().condition(); };
+  for (const char* ddl : {"v interval day", "v interval year to month", "s struct<a: interval hour>",
+                          "l array<interval month>", "m map<string, interval day>"}) {
+    EXPECT_EQ(condition(ddl), "DELTA_UNSUPPORTED_DATA_TYPES") << ddl;
+  }
+  EXPECT_EQ(condition("v interval"), "_LEGACY_ERROR_TEMP_1183");
+  EXPECT_EQ(condition("l array<time(6)>"), "UNSUPPORTED_TIME_TYPE");
+  EXPECT_EQ(CheckNestedVoid(DataType::Struct({{"l", DataType::Array(DataType::Void(), true), true, Json()}}))
+                .error()
+                .condition(),
+            "DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE");
+  EXPECT_TRUE(CheckNestedVoid(DataType::Struct({{"v", DataType::Void(), true, Json()}})).ok());
+}
+
+TEST(ColumnDefaults, MustBeValuesOfTheColumn) {
+  const plan::AnalysisConfig config;
+  const auto check = [&](const char* sql, const char* type) {
+    const auto checked = CheckDefault(sql, Ddl(std::string("c ") + type).fields()[0], config);
+    return checked.ok() ? std::string("ok") : checked.error().condition();
+  };
+  EXPECT_EQ(check("7", "bigint"), "ok");
+  EXPECT_EQ(check("300L", "int"), "ok");
+  EXPECT_EQ(check("'2020-01-01'", "date"), "ok");
+  EXPECT_EQ(check("1.5", "decimal(4,2)"), "ok");
+  EXPECT_EQ(check("NULL", "date"), "ok");
+  EXPECT_EQ(check("300", "tinyint"), "INVALID_DEFAULT_VALUE.DATA_TYPE");
+  EXPECT_EQ(check("3000000000", "int"), "INVALID_DEFAULT_VALUE.DATA_TYPE");
+  EXPECT_EQ(check("'abc'", "int"), "INVALID_DEFAULT_VALUE.DATA_TYPE");
+  EXPECT_EQ(check("other", "int"), "INVALID_DEFAULT_VALUE.UNRESOLVED_EXPRESSION");
+  EXPECT_EQ(check("(SELECT 1)", "int"), "INVALID_DEFAULT_VALUE.SUBQUERY_EXPRESSION");
 }
 
 }  // namespace

@@ -306,6 +306,7 @@ class Writer {
   /// Schema and metadata after this write.
   Result<void> ResolveTable(const plan::PlanPtr& input) {
     const types::Schema data = SchemaOfColumns(columns_, input);
+    FLEUVE_TRY(CheckNestedVoid(data));
     if (snapshot_ == nullptr) {
       return NewTable(data);
     }
@@ -337,7 +338,7 @@ class Writer {
     }
     if (!(merged == schema_)) {
       merged = RecordTypeChanges(schema_, StoredSchema(merged, false));
-      FLEUVE_TRY(CheckColumnNames(merged, delta::ColumnMappingMode(metadata_) != "none"));
+      FLEUVE_TRY(CheckColumns(merged, delta::ColumnMappingMode(metadata_) != "none"));
       schema_ = std::move(merged);
       metadata_.schema_string = SchemaText(schema_);
       FLEUVE_TRY(AssignColumnMapping(metadata_, schema_, true));
@@ -363,7 +364,7 @@ class Writer {
       delta::SetIn(metadata_.configuration, key, value);
     }
     schema_ = StoredSchema(checked, true);
-    FLEUVE_TRY(CheckColumnNames(schema_, delta::ColumnMappingMode(metadata_) != "none"));
+    FLEUVE_TRY(CheckColumns(schema_, delta::ColumnMappingMode(metadata_) != "none"));
     FLEUVE_ASSIGN(metadata_.partition_columns,
                   CheckPartitionColumns(schema_, spec_.partition_by.value_or(std::vector<std::string>())));
     metadata_.schema_string = SchemaText(schema_);
@@ -388,7 +389,7 @@ class Writer {
     if (!new_schema && !new_partitions) {
       return {};
     }
-    FLEUVE_TRY(CheckColumnNames(stored, delta::ColumnMappingMode(metadata_) != "none"));
+    FLEUVE_TRY(CheckColumns(stored, delta::ColumnMappingMode(metadata_) != "none"));
     FLEUVE_ASSIGN(metadata_.partition_columns, CheckPartitionColumns(stored, wanted));
     schema_ = std::move(stored);
     metadata_.schema_string = SchemaText(schema_);
