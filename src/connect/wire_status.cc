@@ -139,6 +139,9 @@ std::vector<std::string> ExceptionClasses(const Error& error) {
     classes = {"org.apache.spark.SparkSQLException", "java.sql.SQLException"};
   } else if (IsPythonException(error)) {
     classes = {"org.apache.spark.api.python.PythonException", "java.lang.RuntimeException"};
+  } else if (error.condition() == "DATA_SOURCE_NOT_FOUND") {
+    classes = {"org.apache.spark.SparkClassNotFoundException", "java.lang.ClassNotFoundException",
+               "java.lang.ReflectiveOperationException"};
   } else if (std::string conflict = DeltaConflictClass(error.condition()); !conflict.empty()) {
     classes = {conflict, "io.delta.exceptions.DeltaConcurrentModificationException"};
     const auto& family = FamilyClasses(ErrorFamily::kDelta);

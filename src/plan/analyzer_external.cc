@@ -69,11 +69,27 @@ Result<void> CheckArgumentNames(const std::string& function, const std::vector<s
   return {};
 }
 
+/// An argument as Spark shows it inside a call of such a function: casts in small letters, structs with their names.
+std::string ArgumentText(const Expr& argument) {
+  if (argument.kind == ExprKind::kCast && argument.display.starts_with("CAST(")) {
+    return "cast(" + ArgumentText(*argument.children[0]) + " as " + argument.type.SimpleString() + ")";
+  }
+  if (argument.kind == ExprKind::kCall && argument.function == "spark_struct" &&
+      argument.display.starts_with("struct(") && argument.children.size() == argument.type.fields().size()) {
+    std::string text;
+    for (std::size_t i = 0; i < argument.children.size(); ++i) {
+      text += (i == 0 ? "" : ", ") + argument.type.fields()[i].name + ", " + ArgumentText(*argument.children[i]);
+    }
+    return "struct(" + text + ")";
+  }
+  return argument.display;
+}
+
 std::string Shown(const std::string& function, const std::vector<ExprPtr>& arguments,
                   const std::vector<std::string>& names) {
   std::string shown;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    shown += (i == 0 ? "" : ", ") + (names[i].empty() ? "" : names[i] + " => ") + arguments[i]->display;
+    shown += (i == 0 ? "" : ", ") + (names[i].empty() ? "" : names[i] + " => ") + ArgumentText(*arguments[i]);
   }
   return function + "(" + shown + ")";
 }
@@ -167,7 +183,9 @@ Result<ExprPtr> Analyzer::ExternalFunctionCall(std::shared_ptr<const ExternalFun
     return ExternalFunctionCall(std::move(function), arguments, is_distinct, inner);
   }
   if (is_distinct) {
-    return Error::Unsupported("DISTINCT arguments of the function " + function->name);
+    FunctionOptions options;
+    options.distinct = true;
+    FLEUVE_TRY(CheckNoClauses(function->name, options));
   }
   FLEUVE_ASSIGN(std::shared_ptr<const ExternalContext> context, ExternalSettings());
   FLEUVE_ASSIGN(FunctionCall call, MakeFunctionCall(function->name, arguments, FunctionOptions(), scope, nullptr));
@@ -388,7 +406,10 @@ Result<PlanPtr> Analyzer::CoGroupMap(const sc::CoGroupMap& map) {
   FLEUVE_ASSIGN(PlanPtr left, GroupKeys(left_input, map.input_grouping_expressions(), keys[0]));
   FLEUVE_ASSIGN(PlanPtr right, GroupKeys(right_input, map.other_grouping_expressions(), keys[1]));
   if (keys[0].size() != keys[1].size()) {
-    return Error::Unsupported("co-grouping by another number of columns on either side");
+    return Error(ErrorKind::kInvalidArgument, "",
+                 "requirement failed: Cogroup keys must have same size: " + std::to_string(keys[0].size()) +
+                     " != " + std::to_string(keys[1].size()))
+        .Family(ErrorFamily::kIllegalArgument);
   }
   for (std::size_t i = 0; i < keys[0].size(); ++i) {
     if (!(keys[0][i].type == keys[1][i].type)) {

@@ -90,6 +90,20 @@ Result<void> Analyzer::CheckAggregated(const ExprPtr& argument, bool in_window, 
       .With("sqlExpr", shown);
 }
 
+Result<void> Analyzer::CheckNoClauses(const std::string& name, const FunctionOptions& options) {
+  const char* const clause = options.distinct            ? "DISTINCT"
+                             : options.filter != nullptr ? "FILTER clause"
+                             : options.ignore_nulls      ? "IGNORE NULLS"
+                                                         : nullptr;
+  if (clause == nullptr) {
+    return {};
+  }
+  return Error(ErrorKind::kInvalidArgument, "INVALID_SQL_SYNTAX.FUNCTION_WITH_UNSUPPORTED_SYNTAX",
+               "Invalid SQL syntax: The function " + QuoteParts({name}) + " does not support " + clause + ".")
+      .With("prettyName", QuoteParts({name}))
+      .With("syntax", clause);
+}
+
 Result<ExprPtr> Analyzer::Function(const std::string& name, const Arguments& arguments, const FunctionOptions& options,
                                    const Scope& scope, std::shared_ptr<const QueryContext> context) {
   const bool in_window = std::exchange(is_window_function_, false);
@@ -103,6 +117,9 @@ Result<ExprPtr> Analyzer::Function(const std::string& name, const Arguments& arg
       if (!builtin) {
         is_window_function_ = in_window;
         FLEUVE_ASSIGN(std::optional<ExprPtr> user, UserFunction(parts, arguments, scope));
+        if (user) {
+          FLEUVE_TRY(CheckNoClauses(parts.back(), options));
+        }
         return user ? Result<ExprPtr>(*user) : Result<ExprPtr>(UnresolvedRoutine(parts));
       }
     }
@@ -114,8 +131,9 @@ Result<ExprPtr> Analyzer::Function(const std::string& name, const Arguments& arg
     FLEUVE_ASSIGN(const std::optional<SqlFunction> registered, resolver_.ResolveFunction({function}));
     if (registered && registered->external != nullptr &&
         registered->external->call_kind() != ExternalCallKind::kTable) {
+      FLEUVE_TRY(CheckNoClauses(function, options));
       is_window_function_ = in_window;
-      return ExternalFunctionCall(registered->external, arguments, options.distinct, scope);
+      return ExternalFunctionCall(registered->external, arguments, false, scope);
     }
   }
   FLEUVE_ASSIGN(std::optional<ExprPtr> special, SpecialFunction(LowerName(function), arguments, scope));
@@ -125,6 +143,9 @@ Result<ExprPtr> Analyzer::Function(const std::string& name, const Arguments& arg
   if (!kind) {
     is_window_function_ = in_window;
     FLEUVE_ASSIGN(std::optional<ExprPtr> user, UserFunction({function}, arguments, scope));
+    if (user) {
+      FLEUVE_TRY(CheckNoClauses(function, options));
+    }
     return user ? Result<ExprPtr>(*user) : Result<ExprPtr>(UnresolvedRoutine({function}));
   }
   if (*kind == FunctionKind::kGenerator) {
@@ -162,6 +183,8 @@ Result<ExprPtr> Analyzer::Function(const std::string& name, const Arguments& arg
       FLEUVE_TRY(CheckAggregated(argument, in_window, function));
     }
     FLEUVE_TRY(CheckAggregateFilter(call.filter));
+  } else if (*kind == FunctionKind::kScalar) {
+    FLEUVE_TRY(CheckNoClauses(function, options));
   } else if (options.distinct) {
     return Error(ErrorKind::kInvalidArgument, "INVALID_SQL_SYNTAX.FUNCTION_WITH_UNSUPPORTED_SYNTAX",
                  "Invalid SQL syntax: The function " + function + " does not support DISTINCT.");
@@ -400,10 +423,10 @@ Result<std::optional<ExprPtr>> Analyzer::UserFunction(const std::vector<std::str
                                                       const Scope& scope) {
   const bool in_window = std::exchange(is_window_function_, false);
   FLEUVE_ASSIGN(std::optional<SqlFunction> function, resolver_.ResolveFunction(parts));
-  if (!function) {
-    return std::optional<ExprPtr>();
+  if (!function || (function->external != nullptr && function->external->call_kind() == ExternalCallKind::kTable)) {
+    return std::optional<ExprPtr>();  // table functions in other languages have names of their own
   }
-  if (function->external != nullptr && function->external->call_kind() != ExternalCallKind::kTable) {
+  if (function->external != nullptr) {
     is_window_function_ = in_window;
     FLEUVE_ASSIGN(ExprPtr made, ExternalFunctionCall(function->external, arguments, false, scope));
     return std::optional<ExprPtr>(std::move(made));

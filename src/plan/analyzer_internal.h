@@ -306,6 +306,8 @@ class Analyzer {
     const sc::Expression* filter = nullptr;
     const google::protobuf::RepeatedPtrField<sc::Expression_SortOrder>* within_group = nullptr;
   };
+  /// INVALID_SQL_SYNTAX.FUNCTION_WITH_UNSUPPORTED_SYNTAX where a call has a clause that only aggregate functions take.
+  static Result<void> CheckNoClauses(const std::string& name, const FunctionOptions& options);
   Result<ExprPtr> Function(const std::string& name, const google::protobuf::RepeatedPtrField<sc::Expression>& arguments,
                            const FunctionOptions& options, const Scope& scope,
                            std::shared_ptr<const QueryContext> context);

@@ -164,6 +164,12 @@ Result<PlanPtr> Analyzer::JoinOver(PlanPtr left, PlanPtr right, sc::Join_JoinTyp
           .With("joinCondition", "\"" + made->display + "\"")
           .With("conditionType", TypesSql(made->type));
     }
+    if (!made->deterministic) {
+      return Error(ErrorKind::kInvalidArgument, "INVALID_NON_DETERMINISTIC_EXPRESSIONS",
+                   "The join condition \"" + made->display + "\" is not deterministic.")
+          .With("sqlExprs", "\"" + made->display + "\"")
+          .Family(ErrorFamily::kAnalysis);
+    }
     FLEUVE_ASSIGN(made, AsBoolean(made, "Join"));
     on = on == nullptr ? made : MakeAnd(on, made);
   }

@@ -454,6 +454,7 @@ Result<void> Executor::Analyze(const sc::AnalyzePlanRequest& request, sc::Analyz
                              wanted.replication()};
       }
       state_.Persist(text, level);
+      state_.Persist("", level);  // the empty text: some relation is, or was, persisted
       response->mutable_persist();
       return {};
     }

@@ -8,6 +8,7 @@
 #include "connectors/sink.h"
 #include "operators/state_table.h"
 #include "plan/analyzer.h"
+#include "plan/reader_schema.h"
 #include "session/data_sources_internal.h"
 #include "session/resolver_internal.h"
 #include "session/substitution_internal.h"
@@ -123,6 +124,15 @@ Error SourceNotFound(const std::string& format) {
                    ". Make sure the provider name is correct and the package "
                    "is properly registered and compatible with your Spark version.")
       .With("provider", format);
+}
+
+Error PathGivenTwice(bool is_streaming) {
+  return Error(
+             ErrorKind::kInvalidArgument, is_streaming ? "_LEGACY_ERROR_TEMP_1188" : "_LEGACY_ERROR_TEMP_1306",
+             "There is a 'path' or 'paths' option set and load() is called with path parameters. Either remove the "
+             "path option if it's the same as the path parameter, or add it to the load() parameter if you do want to "
+             "read multiple paths. To ignore this check, set 'spark.sql.legacy.pathOptionBehavior.enabled' to 'true'.")
+      .Family(ErrorFamily::kAnalysis);
 }
 
 }  // namespace
@@ -588,11 +598,18 @@ Result<ResolvedTable> SessionResolver::ResolveDataSource(const std::string& form
   if (!predicates.empty()) {
     return Error::Unsupported("predicates of the data source " + name);
   }
+  if (schema) {
+    FLEUVE_TRY(plan::RefuseCharTypes(*schema));
+  }
   std::vector<std::string> all_paths = paths;
+  const std::string* path_option = plan::FindOption(options, "path");
   if (all_paths.empty()) {
-    if (const std::string* path = plan::FindOption(options, "path"); path != nullptr) {
-      all_paths.push_back(*path);
+    if (path_option != nullptr) {
+      all_paths.push_back(*path_option);
     }
+  } else if ((path_option != nullptr || (!is_streaming && plan::FindOption(options, "paths") != nullptr)) &&
+             state_.config().GetOr("spark.sql.legacy.pathOptionBehavior.enabled", "false") != "true") {
+    return PathGivenTwice(is_streaming);
   }
   if (const auto source = FindUserSource(state_, name)) {
     const Options own = connectors::user::WithPaths(options, all_paths);
@@ -650,6 +667,10 @@ Result<ResolvedTable> SessionResolver::ResolveDataSource(const std::string& form
     request.format = name;
     request.schema = schema;
     request.options = options;
+    if (state_.Persisted("")) {
+      // Spark answers a query for corrupt records alone from the rows it holds.
+      request.options["fleuve.corruptRecordAlone"] = "true";
+    }
     request.paths = all_paths;
     ResolvedTable resolved;
     FLEUVE_ASSIGN(resolved.table, connectors::files::MakeFileTable(request, Config()));

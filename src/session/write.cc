@@ -165,6 +165,18 @@ Result<void> Executor::Write(const sc::WriteOperation& write) {
   const std::vector<std::string> partition_by(write.partitioning_columns().begin(), write.partitioning_columns().end());
   const std::vector<std::string> cluster_by(write.clustering_columns().begin(), write.clustering_columns().end());
   if (write.has_bucket_by()) {
+    const bool saves_table = write.has_table() && write.table().save_method() ==
+                                                      sc::WriteOperation::SaveTable::TABLE_SAVE_METHOD_SAVE_AS_TABLE;
+    if (!saves_table) {
+      const std::string method = write.has_table() ? "insertInto" : "save";
+      return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1312",
+                   "'" + method + "' does not support bucketBy right now.")
+          .With("operation", method)
+          .Family(ErrorFamily::kAnalysis);
+    }
+    if (format != "delta") {
+      return Error::Unsupported("buckets of tables (bucketBy)");
+    }
     return Error(ErrorKind::kUnsupported, "DELTA_OPERATION_NOT_ALLOWED_DETAIL",
                  "Operation not allowed: `Bucketing` is not supported for Delta tables")
         .With("operation", "Bucketing");
@@ -189,9 +201,10 @@ Result<void> Executor::Write(const sc::WriteOperation& write) {
     }
     if (!partition_by.empty()) {
       return Error(
-          ErrorKind::kInvalidArgument, "PARTITION_BY_NOT_ALLOWED_WITH_INSERT_INTO",
-          "partitionBy() cannot be used with insertInto(). Partition columns have already been defined for the "
-          "table.");
+                 ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1309",
+                 "insertInto() can't be used together with partitionBy(). Partition columns have already been defined "
+                 "for the table. It is not necessary to use partitionBy().")
+          .Family(ErrorFamily::kAnalysis);
     }
     SessionResolver resolver(state_);
     if (resolver.FindTemporaryView(parts) != nullptr) {
@@ -210,7 +223,7 @@ Result<void> Executor::Write(const sc::WriteOperation& write) {
       path = *option;
     }
   } else if (plan::FindOption(options, "path") != nullptr) {
-    return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1188",
+    return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1307",
                  "There is a 'path' option set and save() is called with a path parameter. Either remove the path "
                  "option, "
                  "or call save() without the parameter. To ignore this check, set "
@@ -229,6 +242,15 @@ Result<void> Executor::Write(const sc::WriteOperation& write) {
         connectors::user::WithPaths(options, path.empty() ? std::vector<std::string>() : std::vector{path}));
   }
   if (format == "noop") {
+    if (mode == SaveMode::kErrorIfExists || mode == SaveMode::kIgnore) {
+      const std::string name = mode == SaveMode::kIgnore ? "Ignore" : "ErrorIfExists";
+      return Error(ErrorKind::kUnsupported, "UNSUPPORTED_DATA_SOURCE_SAVE_MODE",
+                   "The data source \"noop\" cannot be written in the " + name +
+                       " mode. Please use either the \"Append\" or \"Overwrite\" mode instead.")
+          .With("source", "noop")
+          .With("createMode", "\"" + name + "\"")
+          .Family(ErrorFamily::kAnalysis);
+    }
     FLEUVE_ASSIGN(const auto engine, state_.Engine());
     const plan::AnalysisConfig config = state_.AnalysisSettings();
     FLEUVE_ASSIGN(const plan::PlanPtr prepared, plan::Prepare(input, config));
@@ -254,7 +276,9 @@ Result<void> Executor::Write(const sc::WriteOperation& write) {
     return connectors::kafka::WriteTopic(*engine, input, options, state_.AnalysisSettings(), token_);
   }
   if (path.empty()) {
-    return Error(ErrorKind::kInvalidArgument, "", "'path' is not specified").Family(ErrorFamily::kIllegalArgument);
+    return Error(ErrorKind::kInvalidArgument, format == "delta" ? "" : "_LEGACY_ERROR_TEMP_2047",
+                 "'path' is not specified")
+        .Family(ErrorFamily::kIllegalArgument);
   }
   if (format == "delta") {
     FLEUVE_TRY(CheckSavedTypes(*input));
@@ -279,6 +303,44 @@ Result<void> Executor::Write(const sc::WriteOperation& write) {
   }
   return UnknownProvider(format, "batch writes");
 }
+
+namespace {
+
+/// The rows of saveAsTable() in mode append for a table of files: columns by name, partitions as the table has them.
+Result<plan::PlanPtr> FitAppended(const TableTarget& target, const plan::PlanPtr& input,
+                                  const std::vector<std::string>& partition_by, const plan::AnalysisConfig& config) {
+  const catalog::Table& row = *target.row;
+  const std::string table = QuoteParts(Split(target.display, '.'));
+  const bool same_partitions =
+      std::ranges::equal(partition_by, row.partition_columns,
+                         [](const std::string& a, const std::string& b) { return EqualsIgnoreAsciiCase(a, b); });
+  if (!same_partitions) {
+    return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1163",
+                 "Specified partitioning does not match that of the existing table " + table +
+                     ". Specified partition columns: [" + Join(partition_by, ", ") +
+                     "]. Existing partition columns: [" + Join(row.partition_columns, ", ") + "].")
+        .Family(ErrorFamily::kAnalysis);
+  }
+  FLEUVE_ASSIGN(const Json json, Json::Parse(row.schema_json));
+  FLEUVE_ASSIGN(const types::Schema schema, types::DataType::FromJson(json));
+  const types::Schema given = plan::SchemaOf(*input);
+  if (given.fields().size() != schema.fields().size()) {
+    return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1161",
+                 "The column number of the existing table " + table + "(" + schema.SimpleString() +
+                     ") doesn't match the data schema(" + given.SimpleString() + ")")
+        .Family(ErrorFamily::kAnalysis);
+  }
+  for (const types::StructField& field : schema.fields()) {
+    if (!types::FieldIndex(given, field.name, config.case_sensitive)) {
+      return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1162",
+                   "cannot resolve '" + field.name + "' given input columns: [" + given.SimpleString() + "]")
+          .Family(ErrorFamily::kAnalysis);
+    }
+  }
+  return FitColumns(input, schema, true, config, target.display);
+}
+
+}  // namespace
 
 Result<void> Executor::SaveAsTable(const std::vector<std::string>& parts, const std::string& provider,
                                    const plan::PlanPtr& input, SaveMode mode,
@@ -318,7 +380,8 @@ Result<void> Executor::SaveAsTable(const std::vector<std::string>& parts, const 
     std::erase_if(rest, [](const auto& entry) { return EqualsIgnoreAsciiCase(entry.first, "path"); });
   }
   if (target.row) {
-    if (target.provider != provider) {
+    const bool of_files = target.provider != "delta" && provider != "delta";
+    if (target.provider != provider && !(of_files && mode == SaveMode::kOverwrite)) {
       return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1159",
                    "The format of the existing table " + target.display + " is `" + target.provider +
                        "`. It doesn't match the specified format `" + provider + "`.");
@@ -334,8 +397,32 @@ Result<void> Executor::SaveAsTable(const std::vector<std::string>& parts, const 
       }
       return WriteDelta(RefOf(target), input, spec);
     }
-    const auto& partitions = partition_by ? *partition_by : target.row->partition_columns;
-    return WriteFiles(provider, target.location.path, input, mode, partitions, rest);
+    const std::vector<std::string> partitions = partition_by.value_or(std::vector<std::string>());
+    catalog::Table row = *target.row;
+    if (mode == SaveMode::kAppend) {
+      FLEUVE_ASSIGN(const plan::PlanPtr fitted, FitAppended(target, input, partitions, state_.AnalysisSettings()));
+      plan::Options merged{row.options.begin(), row.options.end()};
+      for (const auto& [name, value] : rest) {
+        merged[name] = value;
+      }
+      return WriteFiles(provider, target.location.path, fitted, SaveMode::kAppend, row.partition_columns, merged);
+    }
+    // A new table in the place of the old one.
+    FLEUVE_TRY(WriteFiles(provider, target.location.path, input, SaveMode::kOverwrite, partitions, rest));
+    std::vector<types::StructField> ordered;
+    std::vector<types::StructField> last;
+    const types::Schema given = plan::SchemaOf(*input).AsNullable();
+    for (const types::StructField& field : given.fields()) {
+      const bool is_partition = std::ranges::any_of(
+          partitions, [&](const std::string& name) { return EqualsIgnoreAsciiCase(name, field.name); });
+      (is_partition ? last : ordered).push_back(field);
+    }
+    ordered.insert(ordered.end(), last.begin(), last.end());
+    row.provider = provider;
+    row.partition_columns = partitions;
+    row.options = {rest.begin(), rest.end()};
+    row.schema_json = types::DataType::Struct(std::move(ordered)).ToJson().Dump();
+    return state_.services().catalog->AlterTable(row);
   }
   NewTable table;
   table.provider = provider;

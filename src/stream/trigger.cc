@@ -147,7 +147,8 @@ Result<std::string> ParseOutputMode(const std::string& text) {
   }
   return Error(ErrorKind::kInvalidArgument, "STREAMING_OUTPUT_MODE.INVALID",
                "Invalid streaming output mode: " + text + ". Accepted output modes are 'Append', 'Complete', 'Update'.")
-      .With("outputMode", text);
+      .With("outputMode", text)
+      .Family(ErrorFamily::kIllegalArgument);
 }
 
 }  // namespace fleuve::stream

@@ -220,7 +220,7 @@ def _unpickled(data_type):
 
         return struct
     if type(data_type).__name__ == "VariantType":
-        return lambda value: value
+        return lambda value: value if isinstance(value, dict) else None
     raise jobs.failure("PySparkTypeError", "UNSUPPORTED_DATA_TYPE", data_type=str(data_type))
 
 
@@ -270,7 +270,7 @@ def arrow_of_internal(values, data_type, arrow_type):
         return pyarrow.array(values, "int64").view(arrow_type)
     if type(data_type).__name__ == "VariantType":
         return pyarrow.array(
-            [None if v is None else {"value": bytes(v.value), "metadata": bytes(v.metadata)} for v in values],
+            [None if v is None else {name: bytes(v[name]) for name in ("value", "metadata")} for v in values],
             pyarrow.struct([("value", pyarrow.binary()), ("metadata", pyarrow.binary())]),
         )
     return pyarrow.array(values, arrow_type)

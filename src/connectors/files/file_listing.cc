@@ -201,10 +201,12 @@ Result<std::optional<std::int64_t>> TimeOption(const plan::Options& options, con
   const std::string* zone = plan::FindOption(options, "timeZone");
   const auto micros = types::ParseTimestamp(*text, zone != nullptr ? *zone : session_zone);
   if (!micros) {
-    return Error(
-        ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1174",
-        "The timestamp provided for the '" + std::string(name) +
-            "' option is invalid. The expected format is 'YYYY-MM-DDTHH:mm:ss', but the provided timestamp: " + *text);
+    return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1294",
+                 "The timestamp provided for the '" + std::string(name) +
+                     "' option is invalid. The expected format is 'YYYY-MM-DDTHH:mm:ss', but the provided timestamp: " +
+                     *text)
+        .With("timeString", *text)
+        .Family(ErrorFamily::kAnalysis);
   }
   return std::optional<std::int64_t>(*micros / 1000);
 }

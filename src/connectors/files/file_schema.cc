@@ -41,8 +41,8 @@ DataType WithoutChar(const DataType& type) {
 bool Holds(FileFormat format, const DataType& type) {
   switch (format) {
     case FileFormat::kCsv:
-      return !type.IsNested() && !type.Is(TypeKind::kBinary) && !type.Is(TypeKind::kVariant) &&
-             !type.Is(TypeKind::kCalendarInterval);
+      return !type.IsNested() && !type.Is(TypeKind::kVoid) && !type.Is(TypeKind::kBinary) &&
+             !type.Is(TypeKind::kVariant) && !type.Is(TypeKind::kCalendarInterval);
     case FileFormat::kText:
       return type.IsString();
     case FileFormat::kParquet:
@@ -157,19 +157,24 @@ Result<FindOptions> MakeFindOptions(const plan::Options& options, const plan::An
   if (const std::string* recursive = plan::FindOption(options, "recursiveFileLookup")) {
     find.recursive = EqualsIgnoreAsciiCase(*recursive, "true");
     if (!find.recursive && !EqualsIgnoreAsciiCase(*recursive, "false")) {
-      return Error(ErrorKind::kInvalidArgument, "INVALID_OPTION_VALUE",
-                   "Invalid value '" + *recursive + "' for option 'recursiveFileLookup': must be true or false.");
+      return Error(ErrorKind::kInvalidArgument, "",
+                   "Invalid value '" + *recursive + "' for option 'recursiveFileLookup': must be true or false.")
+          .Family(ErrorFamily::kIllegalArgument);
     }
   }
   if (const std::string* base = plan::FindOption(options, "basePath")) {
     FLEUVE_ASSIGN(find.base_path, LocalPathOf(*base));
+    bool is_directory = false;
+    if (!StatFile(find.base_path, &is_directory) || !is_directory) {
+      return Error(ErrorKind::kInvalidArgument, "", "Option 'basePath' must be a directory")
+          .Family(ErrorFamily::kIllegalArgument);
+    }
   }
   return find;
 }
 
 Result<FoundFiles> FindFiles(const std::vector<std::string>& paths, const FindOptions& options, bool lenient) {
   FoundFiles found;
-  std::set<std::string> seen;
   for (const std::string& path : paths) {
     const std::vector<std::string> roots = ExpandGlob(path);
     if (roots.empty() || (!IsGlob(path) && !StatFile(path))) {
@@ -196,14 +201,24 @@ Result<FoundFiles> FindFiles(const std::vector<std::string>& paths, const FindOp
                                : is_directory             ? root
                                                           : root.substr(0, root.rfind('/'));
       for (ListedFile& file : files) {
-        if (seen.insert(file.path).second) {
-          found.bases.push_back(base);
-          found.files.push_back(std::move(file));
-        }
+        found.bases.push_back(base);
+        found.files.push_back(std::move(file));
       }
     }
   }
   return found;
+}
+
+FoundFiles Distinct(FoundFiles found) {
+  FoundFiles kept;
+  std::set<std::string> seen;
+  for (std::size_t i = 0; i < found.files.size(); ++i) {
+    if (seen.insert(found.files[i].path).second) {
+      kept.files.push_back(std::move(found.files[i]));
+      kept.bases.push_back(std::move(found.bases[i]));
+    }
+  }
+  return kept;
 }
 
 FoundFiles DirectChildren(const FoundFiles& found) {

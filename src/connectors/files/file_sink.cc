@@ -150,7 +150,7 @@ class FileSinkProvider final : public SinkProvider {
       }
     }
     if (request.path.empty()) {
-      return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_2049", "'path' is not specified")
+      return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_2047", "'path' is not specified")
           .Family(ErrorFamily::kIllegalArgument);
     }
     if (plan::FindOption(spec.options, "retention") != nullptr) {

@@ -562,14 +562,15 @@ Result<std::shared_ptr<const FileRelation>> FileRelation::Make(const StreamReque
     }
   }
   if (paths.empty()) {
-    return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_2049", "'path' is not specified")
+    return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_2047", "'path' is not specified")
         .Family(ErrorFamily::kIllegalArgument);
   }
   if (paths.size() > 1) {
     return Error::Unsupported("a file stream over several paths");
   }
   FLEUVE_ASSIGN(relation->path_, LocalPathOf(paths[0]));
-  const bool fixed = FixedSchema(relation->format_).has_value();
+  const bool fixed =
+      relation->format_ == FileFormat::kText;  // binary files have columns, but no schema of their own here
   const bool given = request.schema && !request.schema->fields().empty();
   if (!given && !fixed && !ConfBool(config, "spark.sql.streaming.schemaInference", false)) {
     return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_2048",
@@ -585,7 +586,8 @@ Result<std::shared_ptr<const FileRelation>> FileRelation::Make(const StreamReque
            EqualsIgnoreAsciiCase(option.first, "modifiedAfter");
   });
   FLEUVE_ASSIGN(relation->find_, MakeFindOptions(find_options, config));
-  FLEUVE_ASSIGN(const FoundFiles found, FindFiles({relation->path_}, relation->find_, IsGlob(relation->path_)));
+  FLEUVE_ASSIGN(FoundFiles all, FindFiles({relation->path_}, relation->find_, IsGlob(relation->path_)));
+  const FoundFiles found = Distinct(std::move(all));
   Partitioning partitioning;
   if (!relation->find_.recursive) {
     const bool infer = ConfBool(config, "spark.sql.sources.partitionColumnTypeInference.enabled", true);
@@ -609,7 +611,8 @@ Result<std::shared_ptr<const FileRelation>> FileRelation::Make(const StreamReque
 }
 
 Result<std::vector<ListedFile>> FileRelation::List() const {
-  FLEUVE_ASSIGN(const FoundFiles found, FindFiles({path_}, find_, true));
+  FLEUVE_ASSIGN(FoundFiles all, FindFiles({path_}, find_, true));
+  const FoundFiles found = Distinct(std::move(all));
   if (find_.recursive) {
     return found.files;
   }

@@ -100,7 +100,8 @@ Result<std::shared_ptr<const plan::TableSource>> MakeFileTable(const FileReadReq
     FLEUVE_ASSIGN(path, LocalPathOf(path));
   }
   FLEUVE_ASSIGN(const FindOptions find, MakeFindOptions(request.options, config));
-  FLEUVE_ASSIGN(const FoundFiles found, FindFiles(paths, find, false));
+  FLEUVE_ASSIGN(const FoundFiles all, FindFiles(paths, find, false));
+  const FoundFiles found = Distinct(all);
   Partitioning partitioning;
   if (!find.recursive) {
     const bool infer = ConfBool(config, "spark.sql.sources.partitionColumnTypeInference.enabled", true);
@@ -110,7 +111,7 @@ Result<std::shared_ptr<const plan::TableSource>> MakeFileTable(const FileReadReq
   const bool partitioned = !partitioning.schema.fields().empty();
   const std::vector<ListedFile> files = partitioned      ? partitioning.files
                                         : find.recursive ? found.files
-                                                         : DirectChildren(found).files;
+                                                         : DirectChildren(all).files;
   types::Schema data;
   if (request.schema && !request.schema->fields().empty()) {
     data = *request.schema;

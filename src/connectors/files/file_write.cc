@@ -68,8 +68,8 @@ Result<engine::WriteSpec> MakeWriteSpec(const FileWriteRequest& request, const t
     return Error::Unsupported("writing files of the format " + ContainerOf(request.format));
   }
   if (spec.format == FileFormat::kBinaryFile) {
-    return Error(ErrorKind::kUnsupported, "_LEGACY_ERROR_TEMP_2100",
-                 "Write is not supported for binary file data source")
+    return Error(ErrorKind::kUnsupported, "UNSUPPORTED_FEATURE.WRITE_FOR_BINARY_SOURCE",
+                 "The feature is not supported: Write for the binary file data source.")
         .Family(ErrorFamily::kUnsupportedOperation);
   }
   FLEUVE_ASSIGN(spec.folder, LocalPathOf(request.path));
@@ -79,12 +79,19 @@ Result<engine::WriteSpec> MakeWriteSpec(const FileWriteRequest& request, const t
   for (const std::string& column : request.partition_by) {
     const auto at = types::FieldIndex(schema, column, config.case_sensitive);
     if (!at) {
-      return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1196",
-                   "Partition column `" + column + "` not found in schema " + schema.SimpleString());
+      return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1155",
+                   "Partition column `" + column + "` not found in schema " + schema.SimpleString())
+          .Family(ErrorFamily::kAnalysis);
     }
     if (schema.fields()[*at].type.IsNested() || schema.fields()[*at].type.Is(types::TypeKind::kVariant)) {
       return Error(ErrorKind::kInvalidArgument, "INVALID_PARTITION_COLUMN_DATA_TYPE",
                    "Cannot use " + schema.fields()[*at].type.SimpleString() + " for partition column.");
+    }
+    if (std::ranges::find(spec.partition_columns, schema.fields()[*at].name) != spec.partition_columns.end()) {
+      return Error(ErrorKind::kInvalidArgument, "COLUMN_ALREADY_EXISTS",
+                   "The column `" + AsciiLower(column) +
+                       "` already exists. Choose another name or rename the existing column.")
+          .With("columnName", "`" + AsciiLower(column) + "`");
     }
     spec.partition_columns.push_back(schema.fields()[*at].name);
   }

@@ -34,7 +34,9 @@ bool ParseDouble(const std::string& text, double* value) {
   }
   char* end = nullptr;
   *value = std::strtod(text.c_str(), &end);
-  return end == text.c_str() + text.size();
+  // Java's numbers may name their type.
+  const char* const last = text.c_str() + text.size();
+  return end == last || (end + 1 == last && std::string_view("dDfF").find(*end) != std::string_view::npos);
 }
 
 bool LooksLikeDate(std::string_view text) {
@@ -47,10 +49,13 @@ DataType TypeOf(const std::string& text, const std::string& zone) {
   if (ParseLong(text, &whole)) {
     return whole >= INT32_MIN && whole <= INT32_MAX ? DataType::Int() : DataType::Long();
   }
-  if (!text.empty() && text.find_first_not_of("0123456789", text[0] == '-' ? 1 : 0) == std::string::npos &&
-      text.size() <= 39) {
-    if (auto decimal = types::DecimalFromString(text); decimal.ok()) {
-      return DataType::Decimal(38, 0);
+  if (auto decimal = types::DecimalFromString(text); decimal.ok() && decimal->second <= 0) {
+    int digits = -decimal->second;
+    for (types::Int128 rest = decimal->first; rest != 0; rest /= 10) {
+      ++digits;
+    }
+    if (digits <= 38) {
+      return DataType::Decimal(std::max(digits, 1), 0);
     }
   }
   double real = 0;
@@ -93,12 +98,30 @@ DataType Widest(const DataType& a, const DataType& b) {
     return b;
   }
   if (Rank(a) > 0 && Rank(b) > 0) {
-    return Rank(a) > Rank(b) ? a : b;
+    const DataType& wider = Rank(a) > Rank(b) ? a : b;
+    const DataType& other = Rank(a) > Rank(b) ? b : a;
+    if (wider.Is(TypeKind::kDouble) && !other.Is(TypeKind::kInt) && !other.Is(TypeKind::kDouble)) {
+      return DataType::String();  // digits would be lost
+    }
+    if (wider.Is(TypeKind::kDecimal)) {
+      const int least = other.Is(TypeKind::kInt) ? 10 : other.Is(TypeKind::kLong) ? 20 : other.precision();
+      return DataType::Decimal(std::max(wider.precision(), least), 0);
+    }
+    return wider;
   }
   if (a.IsDateTime() && b.IsDateTime()) {
     return DataType::Timestamp();
   }
   return DataType::String();
+}
+
+Error ConflictingFolders(const std::string& a, const std::string& b) {
+  return Error(ErrorKind::kInvalidArgument, "CONFLICTING_DIRECTORY_STRUCTURES",
+               "Conflicting directory structures detected. Suspicious paths: " + a + ", " + b +
+                   ". If provided paths are partition directories, please set \"basePath\" in the options of the "
+                   "data source to specify the root directory of the table. If there are multiple root "
+                   "directories, please load them separately and then union them.")
+      .Family(ErrorFamily::kRuntime);
 }
 
 bool SameName(const std::string& a, const std::string& b, bool case_sensitive) {
@@ -227,13 +250,20 @@ Result<Partitioning> DiscoverPartitions(const std::vector<ListedFile>& files, co
   Partitioning result;
   std::vector<std::string> names;
   std::set<std::string> variants;
+  /// Folders with files that are no partitions.
+  std::set<std::string> plain;
   std::string root;
   bool any = false;
   bool same = true;
   for (std::size_t i = 0; i < files.size(); ++i) {
     const auto levels = PartitionLevels(bases[i], files[i].path);
+    std::string folder = files[i].path.substr(0, files[i].path.rfind('/'));
     if (levels.empty()) {
+      plain.insert(std::move(folder));
       continue;
+    }
+    while (folder.find('=', folder.rfind('/') + 1) == std::string::npos) {
+      folder = folder.substr(0, folder.rfind('/'));  // below a partition folders may have any name
     }
     std::vector<std::string> here;
     std::vector<std::optional<std::string>> values;
@@ -241,7 +271,6 @@ Result<Partitioning> DiscoverPartitions(const std::vector<ListedFile>& files, co
       here.push_back(name);
       values.push_back(value);
     }
-    std::string folder = files[i].path.substr(0, files[i].path.rfind('/'));
     for (std::size_t k = 0; k < levels.size(); ++k) {
       folder = folder.substr(0, folder.rfind('/'));
     }
@@ -257,17 +286,18 @@ Result<Partitioning> DiscoverPartitions(const std::vector<ListedFile>& files, co
     same = same && equal;
     variants.insert(Join(here, ", "));
     if (folder != root) {
-      return Error(ErrorKind::kInvalidArgument, "CONFLICTING_DIRECTORY_STRUCTURES",
-                   "Conflicting directory structures detected. Suspicious paths: " + root + ", " + folder +
-                       ". If provided paths are partition directories, please set \"basePath\" in the options of the "
-                       "data source to specify the root directory of the table. If there are multiple root "
-                       "directories, please load them separately and then union them.");
+      return ConflictingFolders(root, folder);
     }
     result.files.push_back(files[i]);
     result.values.push_back(std::move(values));
   }
   if (!any) {
     return result;
+  }
+  // Files in the root itself are left out; those of other folders that are no partition would vanish.
+  plain.erase(root);
+  if (!plain.empty()) {
+    return ConflictingFolders(root, *plain.begin());
   }
   if (!same) {
     std::string listed;
@@ -278,7 +308,8 @@ Result<Partitioning> DiscoverPartitions(const std::vector<ListedFile>& files, co
                  "Conflicting partition column names detected:" + listed +
                      "\nFor partitioned table directories, data files should only live in leaf directories. And "
                      "directories at the same level should have the same partition column name. Please check the "
-                     "following directories for unexpected files or inconsistent partition column names.");
+                     "following directories for unexpected files or inconsistent partition column names.")
+        .Family(ErrorFamily::kRuntime);
   }
   std::vector<types::StructField> fields;
   for (std::size_t k = 0; k < names.size(); ++k) {

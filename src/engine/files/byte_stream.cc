@@ -383,7 +383,8 @@ Error FailedReadFile(const std::string& uri, const Error& cause) {
         .With("path", uri);
   }
   return Error(cause.kind(), "FAILED_READ_FILE.NO_HINT",
-               "Encountered error while reading file " + uri + ". " + cause.message())
+               "Encountered error while reading file " + uri + ". " +
+                   (cause.condition().starts_with("FAILED_READ_FILE") ? cause.message() : cause.ToString()))
       .With("path", uri)
       .CausedBy(cause);
 }

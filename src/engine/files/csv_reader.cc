@@ -62,8 +62,8 @@ class CsvReader final : public RecordReader {
       CsvSplitter::Outcome outcome = CsvSplitter::Outcome::kOk;
       auto more = any ? records_->Next(&record, &outcome) : records_->NextUnsplit(&record);
       if (!more.ok()) {
-        if (count > 0) {
-          return count;
+        if (count > 0 && !more.error().condition().empty()) {
+          return count;  // it comes again; one without a condition is the record's alone
         }
         RaiseError(FailedReadFile(part_.file->uri, more.error()));
       }

@@ -222,6 +222,23 @@ void CsvRecords::AppendLineBreak() {
 }
 
 Result<bool> CsvRecords::Next(std::string_view* record, CsvSplitter::Outcome* outcome) {
+  FLEUVE_ASSIGN(const bool more, NextRecord(record, outcome));
+  // These limits guard the reader, not the data: in no parse mode does such a record count as malformed.
+  if (more && *outcome == CsvSplitter::Outcome::kTooManyColumns) {
+    return Error(ErrorKind::kInvalidArgument, "",
+                 "A record has more than " + std::to_string(options_.max_columns) + " columns (option maxColumns).")
+        .Family(ErrorFamily::kSpark);
+  }
+  if (more && *outcome == CsvSplitter::Outcome::kTooLongColumn) {
+    return Error(ErrorKind::kInvalidArgument, "",
+                 "A value is longer than " + std::to_string(options_.max_column_chars) +
+                     " characters (option maxCharsPerColumn).")
+        .Family(ErrorFamily::kSpark);
+  }
+  return more;
+}
+
+Result<bool> CsvRecords::NextRecord(std::string_view* record, CsvSplitter::Outcome* outcome) {
   FLEUVE_ASSIGN(const bool more, NextLine(record));
   if (!more) {
     return false;

@@ -56,7 +56,8 @@ class CsvSplitter {
 class CsvRecords {
  public:
   CsvRecords(const CsvOptions& options, std::unique_ptr<ByteStream> stream, std::int64_t begin, std::int64_t end);
-  /// False at the end. The text lives until the next call; `splitter().fields()` holds its fields.
+  /// False at the end. The text lives until the next call; `splitter().fields()` holds its fields. A record beyond the
+  /// limits of maxColumns and maxCharsPerColumn is an error without a condition.
   Result<bool> Next(std::string_view* record, CsvSplitter::Outcome* outcome);
   /// The next record is not split (count(*) without columns).
   Result<bool> NextUnsplit(std::string_view* record);
@@ -64,6 +65,7 @@ class CsvRecords {
 
  private:
   Result<bool> NextLine(std::string_view* line);
+  Result<bool> NextRecord(std::string_view* record, CsvSplitter::Outcome* outcome);
   /// Adds what ended the last line to a record that goes on inside quotes: \n where it is the file's usual line end.
   void AppendLineBreak();
 

@@ -37,6 +37,8 @@ struct ScanGlobalState final : duckdb::GlobalTableFunctionState {
   std::vector<FilePart> parts;
   std::atomic<idx_t> next{0};
   std::vector<duckdb::column_t> columns;
+  /// Every data column is parsed, for what is read depends on them.
+  bool parses_all = false;
   bool ignore_missing = false;
   bool ignore_corrupt = false;
   idx_t MaxThreads() const override { return std::max<idx_t>(1, parts.size()); }
@@ -46,6 +48,8 @@ struct ScanLocalState final : duckdb::LocalTableFunctionState {
   idx_t part = 0;
   std::unique_ptr<RecordReader> reader;
   RowTarget target;
+  /// Takes the data columns that are parsed and not read.
+  duckdb::DataChunk spare;
 };
 
 /// One row per file: path, modificationTime, length, content.
@@ -149,6 +153,37 @@ int FindField(const types::Schema& schema, const std::string& name) {
   return found ? static_cast<int>(*found) : -1;
 }
 
+/// Spark's rules for the column of corrupt records: a string, and never all that a query reads of the files, for then
+/// nothing would be parsed. True where it is, in a session that holds rows, and all columns have to be parsed.
+bool CheckCorruptColumn(const plan::FileScan& scan, int corrupt_index, const std::vector<bool>& wanted) {
+  if (corrupt_index < 0) {
+    return false;
+  }
+  const auto at = static_cast<std::size_t>(corrupt_index);
+  const types::StructField& field = scan.data_schema.fields()[at];
+  if (!field.type.IsString()) {
+    RaiseError(Error(ErrorKind::kInvalidArgument, "INVALID_CORRUPT_RECORD_TYPE",
+                     "The column `" + field.name +
+                         "` for corrupt records must have the nullable STRING type, but got \"" + field.type.Sql() +
+                         "\".")
+                   .With("columnName", "`" + field.name + "`")
+                   .With("actualType", "\"" + field.type.Sql() + "\""));
+  }
+  const plan::Options& options = scan.options;
+  const std::string* whole = plan::FindOption(options, "fleuve.corruptRecordAlone");
+  if (!wanted[at] || std::ranges::count(wanted, true) != 1) {
+    return false;
+  }
+  if (whole == nullptr || *whole != "true") {
+    RaiseError(Error(ErrorKind::kInvalidArgument, "UNSUPPORTED_FEATURE.QUERY_ONLY_CORRUPT_RECORD_COLUMN",
+                     "The feature is not supported: Queries from raw JSON/CSV/XML files are disallowed when the "
+                     "referenced columns only include the internal corrupt record column (named `" +
+                         field.name + "`). Read other columns too, or cache the DataFrame before.")
+                   .Family(ErrorFamily::kAnalysis));
+  }
+  return true;
+}
+
 duckdb::unique_ptr<duckdb::GlobalTableFunctionState> InitGlobal(duckdb::ClientContext&,
                                                                 duckdb::TableFunctionInitInput& input) {
   auto state = duckdb::make_uniq<ScanGlobalState>();
@@ -188,6 +223,12 @@ duckdb::unique_ptr<duckdb::GlobalTableFunctionState> InitGlobal(duckdb::ClientCo
   for (const duckdb::column_t id : state->columns) {
     if (id < plan.wanted.size()) {
       plan.wanted[id] = true;
+    }
+  }
+  if (plan.json.container != "avro") {
+    state->parses_all = CheckCorruptColumn(scan, plan.corrupt_index, plan.wanted);
+    if (state->parses_all) {
+      plan.wanted.assign(plan.wanted.size(), true);
     }
   }
   for (const plan::ScanFile& file : scan.files) {
@@ -269,6 +310,12 @@ void FillConstants(const ScanGlobalState& state, const plan::ScanFile& file, duc
   }
 }
 
+/// An error about what a file holds, which Spark tells as the cause of the failed read.
+bool IsOfRecord(const Error& error) {
+  return error.condition().empty() || error.condition().starts_with("MALFORMED_RECORD_IN_PARSING") ||
+         error.condition() == "_LEGACY_ERROR_TEMP_3241";
+}
+
 void Scan(duckdb::ClientContext& context, duckdb::TableFunctionInput& input, duckdb::DataChunk& output) {
   auto& state = input.global_state->Cast<ScanGlobalState>();
   auto& local = input.local_state->Cast<ScanLocalState>();
@@ -290,6 +337,19 @@ void Scan(duckdb::ClientContext& context, duckdb::TableFunctionInput& input, duc
           constants[constant].name == *rescued_column) {
         target.rescued = &output.data[i];
       }
+    }
+  }
+  if (state.parses_all) {
+    if (local.spare.ColumnCount() == 0) {
+      duckdb::vector<duckdb::LogicalType> kinds;
+      for (const types::StructField& field : scan.data_schema.fields()) {
+        kinds.push_back(CarrierType(field.type));
+      }
+      local.spare.Initialize(duckdb::Allocator::DefaultAllocator(), kinds);
+    }
+    local.spare.Reset();
+    for (std::size_t i = 0; i < data; ++i) {
+      target.columns[i] = target.columns[i] == nullptr ? &local.spare.data[i] : target.columns[i];
     }
   }
   for (;;) {
@@ -317,7 +377,10 @@ void Scan(duckdb::ClientContext& context, duckdb::TableFunctionInput& input, duc
         local.reader.reset();
         continue;
       }
-      throw;
+      if (!IsOfRecord(error)) {
+        throw;
+      }
+      RaiseError(FailedReadFile(state.parts[local.part].file->uri, error));
     }
     if (count == 0) {
       local.reader.reset();

@@ -106,7 +106,32 @@ TEST_F(FilesTest, MalformedJsonFollowsTheMode) {
   EXPECT_THAT(Read(kJson, "id int, v string", text, {{"mode", "DROPMALFORMED"}}), ElementsAre(Value::List{1, "ok"}));
   auto failed = Run(ScanOf(kJson, "id int", {Put("bad", text)}, {{"mode", "failfast"}}));
   ASSERT_FALSE(failed.ok());
-  EXPECT_EQ(failed.error().condition(), "MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION");
+  EXPECT_EQ(failed.error().condition(), "FAILED_READ_FILE.NO_HINT");
+  ASSERT_NE(failed.error().cause(), nullptr);
+  EXPECT_EQ(failed.error().cause()->condition(), "MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION");
+}
+
+TEST_F(FilesTest, LimitsOfCsvAreErrorsInEveryMode) {
+  for (const char* mode : {"PERMISSIVE", "DROPMALFORMED", "FAILFAST"}) {
+    const plan::Options columns = {{"mode", mode}, {"maxColumns", "2"}};
+    const plan::Options chars = {{"mode", mode}, {"maxCharsPerColumn", "3"}};
+    for (const plan::Options& options : {columns, chars}) {
+      auto failed = Run(ScanOf(kCsv, "a string, b string", {Put("wide", "1,2\n1,2345,3\n")}, options));
+      ASSERT_FALSE(failed.ok()) << mode;
+      EXPECT_EQ(failed.error().condition(), "FAILED_READ_FILE.NO_HINT") << mode;
+    }
+  }
+}
+
+TEST_F(FilesTest, TheColumnOfCorruptRecordsNeedsOthersAndText) {
+  auto alone = Run(ScanOf(kJson, "_corrupt_record string", {Put("alone", "{\n")}, {}));
+  ASSERT_FALSE(alone.ok());
+  EXPECT_EQ(alone.error().condition(), "UNSUPPORTED_FEATURE.QUERY_ONLY_CORRUPT_RECORD_COLUMN");
+  EXPECT_TRUE(
+      Run(ScanOf(kJson, "_corrupt_record string", {Put("held", "{\n")}, {{"fleuve.corruptRecordAlone", "true"}})).ok());
+  auto number = Run(ScanOf(kCsv, "a int, _corrupt_record int", {Put("number", "1\n")}, {}));
+  ASSERT_FALSE(number.ok());
+  EXPECT_EQ(number.error().condition(), "INVALID_CORRUPT_RECORD_TYPE");
 }
 
 TEST_F(FilesTest, JsonValuesTakeTheTypesOfTheSchema) {

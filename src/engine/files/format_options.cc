@@ -16,11 +16,45 @@ std::string Lower(std::string_view text) {
   return out;
 }
 
-Error BadValue(const std::string& name, const std::string& value, const std::string& wanted) {
-  return Error(ErrorKind::kInvalidArgument, "INVALID_OPTION_VALUE",
+/// A value that an option cannot have, where Spark's readers give the error no condition.
+Error BadValue(const std::string& name, const std::string& value, const std::string& wanted,
+               ErrorFamily family = ErrorFamily::kIllegalArgument) {
+  return Error(ErrorKind::kInvalidArgument, "",
                "Invalid value '" + value + "' for option '" + name + "': " + wanted + ".")
-      .With("option", name)
-      .With("value", value);
+      .Family(family);
+}
+
+/// A switch of CSV; Spark names those that are neither true nor false.
+Result<bool> FlagOption(const plan::Options& options, const char* name, bool fallback) {
+  auto flag = BoolOption(options, name, fallback);
+  if (flag.ok()) {
+    return flag;
+  }
+  return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_2147",
+               std::string(name) + " flag can be true or false.")
+      .With("paramName", name)
+      .Family(ErrorFamily::kSpark);
+}
+
+/// Refuses an encoding that Spark's readers and writers of text do not know; `reader` is the class that says so.
+Result<void> CheckEncoding(const std::string& encoding, const char* reader) {
+  static constexpr std::string_view kKnown[] = {"iso-8859-1", "us-ascii", "utf-16", "utf-16be",
+                                                "utf-16le",   "utf-32",   "utf-8"};
+  static constexpr std::string_view kOthers[] = {"utf8", "ascii", "latin1", "iso8859_1", "utf-32be", "utf-32le"};
+  const std::string name = Lower(encoding);
+  if (std::ranges::find(kKnown, name) != std::end(kKnown) || std::ranges::find(kOthers, name) != std::end(kOthers)) {
+    return {};
+  }
+  return Error(ErrorKind::kInvalidArgument, "INVALID_PARAMETER_VALUE.CHARSET",
+               "The value of parameter(s) `charset` in `" + std::string(reader) +
+                   "` is invalid: expects one of the iso-8859-1, us-ascii, utf-16, utf-16be, utf-16le, utf-32, utf-8, "
+                   "but got " +
+                   encoding + ".")
+      .With("parameter", "`charset`")
+      .With("functionName", "`" + std::string(reader) + "`")
+      .With("charset", encoding)
+      .With("charsets", "iso-8859-1, us-ascii, utf-16, utf-16be, utf-16le, utf-32, utf-8")
+      .Family(ErrorFamily::kIllegalArgument);
 }
 
 /// The first of several names of one option that is set.
@@ -47,7 +81,11 @@ Result<std::int64_t> IntOption(const plan::Options& options, const char* name, s
   std::int64_t parsed = 0;
   const auto [end, code] = std::from_chars(value->data(), value->data() + value->size(), parsed);
   if (code != std::errc() || end != value->data() + value->size()) {
-    return BadValue(name, *value, "must be an integer");
+    return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_2146",
+                 std::string(name) + " should be an integer. Found " + *value + ".")
+        .With("paramName", name)
+        .With("value", *value)
+        .Family(ErrorFamily::kRuntime);
   }
   return parsed;
 }
@@ -80,14 +118,16 @@ Result<char> CharOption(const plan::Options& options, std::initializer_list<cons
   if (*value == "\\'") {
     return '\'';
   }
-  return BadValue(first, *value, "must be one character of ASCII");
+  return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_2145",
+               std::string(first) + " cannot be more than one character.")
+      .With("paramName", first)
+      .Family(ErrorFamily::kRuntime);
 }
 
 Result<std::string> SeparatorOption(const plan::Options& options) {
   const std::string value = TextOption(options, {"sep", "delimiter"}, ",");
   if (value.empty()) {
-    return Error(ErrorKind::kInvalidArgument, "INVALID_DELIMITER_VALUE.EMPTY_STRING",
-                 "Invalid value for delimiter. Delimiter cannot be empty string.");
+    return BadValue("sep", value, "the delimiter cannot be empty");
   }
   std::string out;
   for (std::size_t i = 0; i < value.size(); ++i) {
@@ -175,7 +215,10 @@ Result<void> FillShared(const plan::Options& options, const std::string& zone, R
   if (const std::string* ratio = plan::FindOption(options, "samplingRatio")) {
     char* end = nullptr;
     out.sampling_ratio = std::strtod(ratio->c_str(), &end);
-    if (end == ratio->c_str() || *end != '\0' || !(out.sampling_ratio > 0)) {
+    if (end == ratio->c_str() || *end != '\0') {
+      return BadValue("samplingRatio", *ratio, "must be a number", ErrorFamily::kNumberFormat);
+    }
+    if (!(out.sampling_ratio > 0)) {
       return BadValue("samplingRatio", *ratio, "samplingRatio should be greater than 0");
     }
   }
@@ -227,6 +270,9 @@ Result<JsonOptions> MakeJsonOptions(const plan::Options& options, const std::str
   if (out.container == "xml") {
     FLEUVE_TRY(CheckXmlOptions(options));
   }
+  if (plan::FindOption(options, "encoding") != nullptr || plan::FindOption(options, "charset") != nullptr) {
+    FLEUVE_TRY(CheckEncoding(out.encoding, "JSONOptions"));
+  }
   const std::string encoding = Lower(out.encoding);
   if (encoding.starts_with("utf-16") || encoding.starts_with("utf-32")) {
     if (!out.multi_line && out.line_separator.empty()) {
@@ -240,17 +286,23 @@ Result<CsvOptions> MakeCsvOptions(const plan::Options& options, const std::strin
   CsvOptions out;
   FLEUVE_TRY(FillShared(options, zone, out));
   FLEUVE_ASSIGN(out.delimiter, SeparatorOption(options));
+  if (plan::FindOption(options, "encoding") != nullptr || plan::FindOption(options, "charset") != nullptr) {
+    FLEUVE_TRY(CheckEncoding(out.encoding, "CSVOptions"));
+  }
   FLEUVE_ASSIGN(out.quote, CharOption(options, {"quote"}, '"'));
   FLEUVE_ASSIGN(out.escape, CharOption(options, {"escape"}, '\\'));
   FLEUVE_ASSIGN(out.escape_escape,
                 CharOption(options, {"charToEscapeQuoteEscaping"}, out.quote == out.escape ? '\0' : out.escape));
   FLEUVE_ASSIGN(out.comment, CharOption(options, {"comment"}, '\0'));
-  FLEUVE_ASSIGN(out.header, BoolOption(options, "header", false));
-  FLEUVE_ASSIGN(out.enforce_schema, BoolOption(options, "enforceSchema", true));
-  FLEUVE_ASSIGN(out.infer_schema, BoolOption(options, "inferSchema", false));
-  FLEUVE_ASSIGN(out.prefer_date, BoolOption(options, "preferDate", true));
-  FLEUVE_ASSIGN(out.trim_leading, BoolOption(options, "ignoreLeadingWhiteSpace", false));
-  FLEUVE_ASSIGN(out.trim_trailing, BoolOption(options, "ignoreTrailingWhiteSpace", false));
+  FLEUVE_ASSIGN(out.header, FlagOption(options, "header", false));
+  FLEUVE_ASSIGN(out.enforce_schema, FlagOption(options, "enforceSchema", true));
+  FLEUVE_ASSIGN(out.infer_schema, FlagOption(options, "inferSchema", false));
+  FLEUVE_ASSIGN(out.prefer_date, FlagOption(options, "preferDate", true));
+  FLEUVE_ASSIGN(out.trim_leading, FlagOption(options, "ignoreLeadingWhiteSpace", false));
+  FLEUVE_ASSIGN(out.trim_trailing, FlagOption(options, "ignoreTrailingWhiteSpace", false));
+  FLEUVE_TRY(FlagOption(options, "columnPruning", true));  // what is read does not depend on it
+  FLEUVE_TRY(FlagOption(options, "escapeQuotes", true));
+  FLEUVE_TRY(FlagOption(options, "quoteAll", false));
   out.null_value = TextOption(options, {"nullValue"}, "");
   out.empty_value = TextOption(options, {"emptyValue"}, "");
   out.nan_value = TextOption(options, {"nanValue"}, "NaN");
@@ -323,11 +375,11 @@ Result<TextWriteOptions> MakeTextWriteOptions(plan::FileFormat format, const pla
     FLEUVE_ASSIGN(out.escape, CharOption(options, {"escape"}, '\\'));
     FLEUVE_ASSIGN(out.escape_escape,
                   CharOption(options, {"charToEscapeQuoteEscaping"}, out.quote == out.escape ? '\0' : out.escape));
-    FLEUVE_ASSIGN(out.quote_all, BoolOption(options, "quoteAll", false));
-    FLEUVE_ASSIGN(out.escape_quotes, BoolOption(options, "escapeQuotes", true));
-    FLEUVE_ASSIGN(out.header, BoolOption(options, "header", false));
-    FLEUVE_ASSIGN(out.trim_leading, BoolOption(options, "ignoreLeadingWhiteSpace", true));
-    FLEUVE_ASSIGN(out.trim_trailing, BoolOption(options, "ignoreTrailingWhiteSpace", true));
+    FLEUVE_ASSIGN(out.quote_all, FlagOption(options, "quoteAll", false));
+    FLEUVE_ASSIGN(out.escape_quotes, FlagOption(options, "escapeQuotes", true));
+    FLEUVE_ASSIGN(out.header, FlagOption(options, "header", false));
+    FLEUVE_ASSIGN(out.trim_leading, FlagOption(options, "ignoreLeadingWhiteSpace", true));
+    FLEUVE_ASSIGN(out.trim_trailing, FlagOption(options, "ignoreTrailingWhiteSpace", true));
     out.null_value = TextOption(options, {"nullValue"}, "");
     out.empty_value = TextOption(options, {"emptyValue"}, "\"\"");
     out.nan_value = TextOption(options, {"nanValue"}, "NaN");

@@ -146,9 +146,6 @@ class FieldInference {
     return text.find_first_of("T :") == std::string_view::npos && options_.times.ParseDate(text).has_value();
   }
   DataType Timestamp(std::string_view text) const {
-    if (options_.times.has_ntz_pattern() && options_.times.ParseTimestampNtz(text)) {
-      return DataType::TimestampNtz();
-    }
     if (options_.times.ParseTimestamp(text)) {
       return DataType::Timestamp();
     }
@@ -224,7 +221,7 @@ Result<types::Schema> InferCsv(const std::vector<plan::ScanFile>& files, const I
         if (csv.ignore_corrupt_files) {
           break;
         }
-        return FailedReadFile(file.uri, more.error());
+        return more.error().condition().empty() ? more.error() : FailedReadFile(file.uri, more.error());
       }
       if (!*more) {
         break;

@@ -133,6 +133,8 @@ class Inference {
     return *canonical;
   }
 
+  const std::string& repeated() const { return repeated_; }
+
  private:
   std::optional<std::string> Corrupt(const char* reason) {
     switch (options_.mode) {
@@ -372,6 +374,7 @@ class Inference {
     const auto& all = sorted.fields();
     for (std::size_t i = 1; i < all.size(); ++i) {
       if (all[i].name == all[i - 1].name) {
+        repeated_ = all[i].name;
         std::map<std::string, DataType> merged;
         for (const StructField& field : all) {
           auto [place, is_new] = merged.emplace(field.name, field.type);
@@ -420,6 +423,8 @@ class Inference {
   const bool quick_;
   JsonScanner scanner_;
   DataType root_;
+  /// A name that an object has twice.
+  std::string repeated_;
   int depth_ = 0;
 };
 
@@ -478,10 +483,7 @@ Result<types::Schema> InferJson(const std::vector<plan::ScanFile>& files, const 
     }
     bytes += static_cast<std::int64_t>(record.size());
     if (const auto failure = inference.Add(record)) {
-      return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_2165",
-                   "Malformed records are detected in schema inference. Parse Mode: FAILFAST. (" + *failure +
-                       ") File: " + file.uri)
-          .Family(ErrorFamily::kSpark);
+      return MalformedRecord(file.uri, record, *failure);
     }
     return {};
   };
@@ -532,6 +534,11 @@ Result<types::Schema> InferJson(const std::vector<plan::ScanFile>& files, const 
         return Error::Cancelled();
       }
     }
+  }
+  if (const std::string& name = inference.repeated(); !name.empty()) {
+    return Error(ErrorKind::kInvalidArgument, "COLUMN_ALREADY_EXISTS",
+                 "The column `" + name + "` already exists. Choose another name or rename the existing column.")
+        .With("columnName", "`" + name + "`");
   }
   return inference.Finish();
 }

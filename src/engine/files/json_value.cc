@@ -765,7 +765,7 @@ JsonOutcome JsonValueParser::Scalar(JsonNode& node, JsonToken token, duckdb::Vec
     }
     case TypeKind::kDate: {
       std::string_view text;
-      if (token == JsonToken::kInteger) {
+      if (token == JsonToken::kInteger && options_.container == "avro") {  // JSON text has dates as strings only
         std::int64_t days = 0;
         if (!ParseInteger(scanner_.number(), &days) || !Fits(TypeKind::kInt, days)) {
           SetNull(out, row);

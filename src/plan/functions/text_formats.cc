@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "plan/functions/options_internal.h"
 #include "plan/functions/registry_internal.h"
+#include "plan/reader_schema.h"
 #include "plan/scan.h"
 #include "sql/parser.h"
 
@@ -107,6 +108,7 @@ Result<DataType> SchemaOf(Call& call, std::size_t i) {
         .With("inputSchema", "\"" + call.shown[i] + "\"");
   }
   FLEUVE_ASSIGN(DataType type, SchemaFromText(call, text->text()));
+  FLEUVE_TRY(RefuseCharTypes(type));
   return type.AsNullable();
 }
 
