@@ -152,7 +152,7 @@ Result<Recovered> Checkpoint::Recover() {
     if (used) {
       return Error(ErrorKind::kInvalidArgument, "STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY",
                    "The checkpoint location " + location_.path +
-                       " should be empty on batch 0. Please either use a new "
+                       " should be empty on batch 0\nPlease either use a new "
                        "checkpoint location, or delete the existing data in the checkpoint location.")
           .With("checkpointLocation", location_.path);
     }

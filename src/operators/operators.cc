@@ -7,6 +7,7 @@
 #include "operators/stateful_operator_internal.h"
 #include "operators/stopwatch_internal.h"
 #include "plan/analyzer.h"
+#include "plan/streaming_check.h"
 
 namespace fleuve::operators {
 
@@ -163,7 +164,8 @@ StatefulQuery::StatefulQuery(StatefulOptions options) : options_(std::move(optio
 StatefulQuery::~StatefulQuery() = default;
 
 Result<std::unique_ptr<StatefulQuery>> StatefulQuery::Make(const PlanPtr& plan, StatefulOptions options) {
-  FLEUVE_ASSIGN(CutPlan cut, CutAtState(plan, options));
+  FLEUVE_ASSIGN(const PlanPtr pushed, plan::PushStreamingFilters(plan));
+  FLEUVE_ASSIGN(CutPlan cut, CutAtState(pushed, options));
   const std::vector<std::size_t> order = SparkOrder(cut);
   std::unique_ptr<StatefulQuery> query(new StatefulQuery(std::move(options)));
   query->top_ = cut.top;
@@ -194,10 +196,11 @@ Result<void> StatefulQuery::Open(BatchId next, const std::string& state_ids) {
       now.emplace_back(cut->id, cut->op->name());
     }
     std::sort(now.begin(), now.end());
-    if (before != now) {
+    // A checkpoint without state fails where the state is opened, as Spark's does.
+    if (before != now && !before.empty()) {
       return Error(ErrorKind::kInvalidArgument, "STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA",
                    "Streaming stateful operator name does not match with the operator in state metadata. This likely "
-                   "to happen when user adds/removes/changes stateful operator of existing streaming query. Stateful "
+                   "to happen when user adds/removes/changes stateful operator of existing streaming query.\nStateful "
                    "operators in the metadata: " +
                        OperatorList(before) + "; Stateful operators in current batch: " + OperatorList(now) + ".")
           .With("OpsInMetadataSeq", OperatorList(before))

@@ -350,12 +350,11 @@ Result<void> SessionWindow::Put(const std::string& key, const std::vector<Sessio
     if (old == known.end() || old->end != session.end) {
       store.Put(kTimes, EndKey(session.end, key), "");
     }
-    if (old == known.end() || old->end != session.end || old->states != session.states) {
-      ++batch.counts->rows_updated;
-    }
     AppendSession(value, session);
   }
   store.Put(kSessions, key, value);
+  // Spark writes every session of a key that has new rows, and counts them so.
+  batch.counts->rows_updated += static_cast<std::int64_t>(sessions.size());
   return {};
 }
 

@@ -1,11 +1,13 @@
 #include "operators/state_table.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/bytes.h"
 #include "base/json.h"
 #include "columnar/ipc.h"
 #include "operators/row_codec_internal.h"
+#include "operators/user_state_internal.h"
 #include "state/store.h"
 
 namespace fleuve::operators {
@@ -122,6 +124,52 @@ std::string AsStruct(std::string_view row) {
   return out;
 }
 
+/// What a stateful processor has kept of itself, as Spark's JSON.
+Result<std::string> ProcessorProperties(const storage::Location& folder, std::int64_t batch) {
+  FLEUVE_ASSIGN(const state::StoreSpec spec, state::ReadSpec(folder));
+  FLEUVE_ASSIGN(const auto store, state::Store::Open(spec, state::Version{batch + 1, ""}));
+  const auto index = std::find_if(spec.spaces.begin(), spec.spaces.end(),
+                                  [](const state::SpaceSpec& space) { return space.name == kProcessorIndex; });
+  if (index == spec.spaces.end()) {
+    return std::string();
+  }
+  const auto space = static_cast<state::SpaceId>(index - spec.spaces.begin());
+  std::map<std::int64_t, Json> variables;
+  std::optional<Error> failure;
+  store->Scan(space, [&](std::string_view key, std::string_view value) {
+    if (!key.starts_with(kVariableRow)) {
+      return true;
+    }
+    auto kept = Json::Parse(value);
+    if (!kept.ok()) {
+      failure = std::move(kept).error();
+      return false;
+    }
+    Json variable;
+    variable.Set("stateName", std::string(key.substr(kVariableRow.size())))
+        .Set("stateVariableType", (*kept)["kind"].AsString())
+        .Set("ttlEnabled", (*kept)["ttl"].AsBool());
+    variables.emplace((*kept)["position"].AsInt(), std::move(variable));
+    return true;
+  });
+  if (failure) {
+    return *std::move(failure);
+  }
+  Json::Array list;
+  for (auto& [position, variable] : variables) {
+    list.push_back(std::move(variable));
+  }
+  std::string time_mode(store->Get(space, "timeMode"));
+  if (time_mode == "None") {
+    time_mode = "NoTime";
+  }
+  Json json;
+  json.Set("timeMode", time_mode)
+      .Set("outputMode", std::string(store->Get(space, "outputMode")))
+      .Set("stateVariables", Json(std::move(list)));
+  return json.Dump();
+}
+
 }  // namespace
 
 Result<std::shared_ptr<const plan::TableSource>> OpenStateTable(const plan::Options& options) {
@@ -195,11 +243,17 @@ Result<std::shared_ptr<const plan::TableSource>> OpenStateMetadata(const plan::O
                                                  {"stateStoreName", DataType::String(), true, Json()},
                                                  {"numPartitions", DataType::Int(), true, Json()},
                                                  {"minBatchId", DataType::Long(), true, Json()},
-                                                 {"maxBatchId", DataType::Long(), true, Json()}});
+                                                 {"maxBatchId", DataType::Long(), true, Json()},
+                                                 {"operatorProperties", DataType::String(), true, Json()}});
   std::vector<Value::List> rows;
   for (const auto& one : found) {
+    std::string properties;
+    if (one.name.starts_with("transformWithState")) {
+      const std::string folder = checkpoint.path + "/state/" + std::to_string(one.id);
+      FLEUVE_ASSIGN(properties, ProcessorProperties({checkpoint.store, folder}, committed.second));
+    }
     rows.push_back({Value(std::int64_t{one.id}), Value(one.name), Value("default"), Value(one.partitions),
-                    Value(committed.first), Value(committed.second)});
+                    Value(committed.first), Value(committed.second), Value(properties)});
   }
   std::vector<columnar::RecordBatch> batches;
   if (!rows.empty()) {

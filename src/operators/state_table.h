@@ -16,7 +16,8 @@ namespace fleuve::operators {
 /// CANNOT_LOAD_STATE_STORE.*.
 Result<std::shared_ptr<const plan::TableSource>> OpenStateTable(const plan::Options& options);
 
-/// One row per operator: operatorId, operatorName, stateStoreName, numPartitions, minBatchId, maxBatchId.
+/// One row per operator: operatorId, operatorName, stateStoreName, numPartitions, minBatchId, maxBatchId,
+/// operatorProperties.
 Result<std::shared_ptr<const plan::TableSource>> OpenStateMetadata(const plan::Options& options);
 
 }  // namespace fleuve::operators

@@ -2,9 +2,13 @@
 // asks for lies in the store.
 
 #include <algorithm>
+#include <array>
 
+#include "base/bytes.h"
+#include "operators/row_codec_internal.h"
 #include "operators/stateful_operator_internal.h"
 #include "operators/stopwatch_internal.h"
+#include "operators/user_state_internal.h"
 #include "plan/call_function.h"
 #include "plan/event_time.h"
 #include "plan/external.h"
@@ -20,6 +24,21 @@ using plan::PlanPtr;
 constexpr state::SpaceId kState = 0;
 constexpr state::SpaceId kTimers = 1;
 constexpr state::SpaceId kExpiry = 2;
+/// What the function's side keeps for itself: which timers and map entries a group has. Not counted in progress.
+constexpr state::SpaceId kIndex = 3;
+
+/// What progress shows of a stateful processor, also where it is 0.
+constexpr std::array kProcessorMetrics = {"numRegisteredTimers",
+                                          "numDeletedTimers",
+                                          "numExpiredTimers",
+                                          "numValueStateVars",
+                                          "numListStateVars",
+                                          "numMapStateVars",
+                                          "numValueStateWithTTLVars",
+                                          "numListStateWithTTLVars",
+                                          "numMapStateWithTTLVars",
+                                          "numDeletedStateVars",
+                                          "numValuesRemovedDueToTTLExpiry"};
 
 /// A list of byte strings: each with its length in four bytes before it.
 void AppendPiece(std::string& out, std::string_view piece) {
@@ -57,11 +76,11 @@ class LateRows {
   /// \param child  what the function reads
   static std::unique_ptr<const LateRows> Of(const PlanPtr& child) {
     const Attribute* time = plan::EventTimeColumn(child->output);
-    return time == nullptr ? nullptr : std::unique_ptr<const LateRows>(new LateRows(child, *time));
+    return time == nullptr ? nullptr : std::unique_ptr<const LateRows>(new LateRows(*time));
   }
 
-  /// The child without the rows at or below `micros`; it counts them.
-  Result<PlanPtr> LeaveOut(std::int64_t micros, const plan::AnalysisConfig& config) const {
+  /// `child`, which gives the columns of the one it was made of, without the rows at or below `micros`; it counts them.
+  Result<PlanPtr> LeaveOut(const PlanPtr& child, std::int64_t micros, const plan::AnalysisConfig& config) const {
     plan::ExprPtr time = plan::MakeAttribute(time_);
     if (time->type.Is(types::TypeKind::kStruct)) {
       time = plan::MakeGetField(time, 1);  // a window's end
@@ -72,8 +91,8 @@ class LateRows {
     auto counted = std::make_shared<LogicalPlan>();
     counted->kind = plan::PlanKind::kMetrics;
     counted->name = name_;
-    counted->output = child_->output;
-    counted->children = {child_};
+    counted->output = child->output;
+    counted->children = {child};
     FLEUVE_ASSIGN(plan::ExprPtr count, plan::CallFunction("count_if", {late}, config));
     counted->exprs = {std::move(count)};
     const plan::ExprPtr not_late = plan::MakeCall("not", {late}, boolean, true);
@@ -85,23 +104,123 @@ class LateRows {
   const std::string& name() const { return name_; }
 
  private:
-  LateRows(PlanPtr child, Attribute time)
-      : child_(std::move(child)),
-        time_(std::move(time)),
+  explicit LateRows(Attribute time)
+      : time_(std::move(time)),
         // A name that progress does not show.
         name_("fleuve.lateRows." + std::to_string(plan::NewAttributeId().value)) {}
 
-  const PlanPtr child_;
   const Attribute time_;
   const std::string name_;
 };
 
+/// A schema as the user wrote it (DDL, or the JSON of a type), in the form that is compared: types without names.
+Result<std::string> ComparedSchema(const std::string& text) {
+  if (text.empty()) {
+    return std::string();
+  }
+  types::DataType type = types::DataType::Struct({});
+  if (text.front() == '{') {
+    FLEUVE_ASSIGN(const Json json, Json::Parse(text));
+    FLEUVE_ASSIGN(type, types::DataType::FromJson(json));
+  } else {
+    FLEUVE_ASSIGN(type, types::DataType::FromDdl(text));
+  }
+  std::vector<Attribute> columns;
+  for (const types::StructField& field : type.fields()) {
+    columns.push_back(NewColumn(field.name, field.type));
+  }
+  return TypesText(columns);
+}
+
+Error SchemaChanged(bool key, const std::string& stored, const std::string& wanted) {
+  const std::string what = key ? "key" : "value";
+  return Error(ErrorKind::kInvalidArgument,
+               key ? "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE" : "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE",
+               "Provided " + what + " schema does not match existing state " + what +
+                   " schema.\nPlease check number and type of fields.\nExisting " + what + "_schema=" + stored +
+                   " and new " + what + "_schema=" + wanted + ".")
+      .With(key ? "storedKeySchema" : "storedValueSchema", stored)
+      .With(key ? "newKeySchema" : "newValueSchema", wanted);
+}
+
+/// A mode as Spark spells it.
+std::string ModeName(const std::string& text) {
+  for (const char* name : {"None", "ProcessingTime", "EventTime", "Append", "Update", "Complete"}) {
+    if (AsciiLower(text) == AsciiLower(name)) {
+      return name;
+    }
+  }
+  return text;
+}
+
+/// Writes a mode of the processor beside its state; refuses another one than before.
+Result<void> KeepMode(const std::string& name, const std::string& value, state::Store& store) {
+  const std::string kept(store.Get(kIndex, name));
+  if (kept.empty()) {
+    store.Put(kIndex, name, value);
+  } else if (kept != value) {
+    return Error(ErrorKind::kInvalidArgument, "STATE_STORE_INVALID_CONFIG_AFTER_RESTART",
+                 "Cannot change " + name + " from " + kept + " to " + value + " between restarts. Please set " + name +
+                     " to " + kept + ", or restart with a new checkpoint directory.")
+        .With("configName", name)
+        .With("oldConfig", kept)
+        .With("newConfig", value);
+  }
+  return {};
+}
+
+/// Writes what a state variable is beside its values; refuses another variable of the name.
+Result<void> KeepVariable(const Json& question, state::Store& store) {
+  const std::string& name = question["name"].AsString();
+  const std::string& kind = question["kind"].AsString();
+  FLEUVE_ASSIGN(const std::string value, ComparedSchema(question["value_schema"].AsString()));
+  FLEUVE_ASSIGN(const std::string key, ComparedSchema(question["key_schema"].AsString()));
+  const std::string row = std::string(kVariableRow) + name;
+  Json json;
+  json.Set("kind", kind).Set("value", value).Set("key", key);
+  json.Set("position", question["position"].AsInt()).Set("ttl", question["ttl"].AsBool());
+  const std::string wanted = json.Dump();
+  const std::string kept(store.Get(kIndex, row));
+  if (kept == wanted) {
+    return {};
+  }
+  if (!kept.empty()) {
+    FLEUVE_ASSIGN(const Json before, Json::Parse(kept));
+    const std::string& old_kind = before["kind"].AsString();
+    const std::string& old_value = before["value"].AsString();
+    const std::string& old_key = before["key"].AsString();
+    if (old_kind != kind) {
+      return Error(ErrorKind::kInvalidArgument, "STATE_STORE_INVALID_VARIABLE_TYPE_CHANGE",
+                   "Cannot change " + name + " to " + kind + " between query restarts. Please set " + name + " to " +
+                       old_kind + ", or restart with a new checkpoint directory.")
+          .With("stateVarName", name)
+          .With("newType", kind)
+          .With("oldType", old_kind);
+    }
+    if (old_key != key || old_value != value) {
+      return old_key != key ? SchemaChanged(true, old_key, key) : SchemaChanged(false, old_value, value);
+    }
+  }
+  store.Put(kIndex, row, wanted);
+  return {};
+}
+
+/// What a batch after the first reads: of the union of input and initial state the input alone, with the union's
+/// columns.
+PlanPtr WithoutInitialState(const LogicalPlan& both) {
+  const PlanPtr& input = both.children.front();
+  return plan::MakeProject(input, ColumnsOf(input->output), both.output);
+}
+
 /// The store as the running function sees it:
 ///   begin                            timestamp_ms, watermark_ms (null: none)
 ///   get      key                     found; value
-///   put      key, value              remove   key
-///   timer    time, key, value        untimer  time, key
-///   due      to                      times; key, value, key, value, ... by time; `space` tells which timers
+///   put      key, value              `updated`: how many values it counts as
+///   remove   key                     `always`: counted also where nothing was there, as Spark counts the clearing of
+///   state timer    time, key, value        untimer  time, key due      to                      times; key, value, key,
+///   value, ... by time count    name, by                a metric of the operator variable name, kind, value_schema,
+///   key_schema (of maps), position, ttl    refused where the checkpoint has another one of the name
+/// `space` tells which rows (state, index) or timers (timers, expiry).
 class StoreQuestions final : public plan::ExternalQuestions {
  public:
   void Bind(OperatorBatch* batch, state::Store* store) {
@@ -115,8 +234,12 @@ class StoreQuestions final : public plan::ExternalQuestions {
     }
     FLEUVE_ASSIGN(const std::vector<std::string_view> pieces, PiecesOf(bytes));
     const std::string& op = question["op"].AsString();
-    const state::SpaceId timers = question["space"].AsString() == "expiry" ? kExpiry : kTimers;
-    const std::size_t wanted = op == "put" || op == "timer" ? 2 : op == "begin" || op == "due" ? 0 : 1;
+    const std::string& named = question["space"].AsString();
+    const state::SpaceId rows = named == "index" ? kIndex : kState;
+    const state::SpaceId timers = named == "expiry" ? kExpiry : kTimers;
+    const std::size_t wanted = op == "put" || op == "timer"                                        ? 2
+                               : op == "begin" || op == "due" || op == "count" || op == "variable" ? 0
+                                                                                                   : 1;
     if (pieces.size() != wanted) {
       return Error::Internal("a question about state has another number of parts: " + op);
     }
@@ -125,16 +248,23 @@ class StoreQuestions final : public plan::ExternalQuestions {
       answer.emplace_back("timestamp_ms", batch_->timestamp_micros / 1000);
       answer.emplace_back("watermark_ms", batch_->evict_micros ? Json(*batch_->evict_micros / 1000) : Json(nullptr));
     } else if (op == "get") {
-      const std::string_view value = store_->Get(kState, pieces[0]);
+      const std::string_view value = store_->Get(rows, pieces[0]);
       answer.emplace_back("found", value.data() != nullptr);
       reply_bytes->assign(value);
     } else if (op == "put") {
-      store_->Put(kState, pieces[0], pieces[1]);
-      ++batch_->counts->rows_updated;
+      store_->Put(rows, pieces[0], pieces[1]);
+      if (rows == kState) {
+        const Json* updated = question.Find("updated");
+        batch_->counts->rows_updated += updated == nullptr ? 1 : updated->AsInt();
+      }
     } else if (op == "remove") {
-      if (store_->Remove(kState, pieces[0])) {
+      if ((store_->Remove(rows, pieces[0]) || question["always"].AsBool()) && rows == kState) {
         ++batch_->counts->rows_removed;
       }
+    } else if (op == "variable") {
+      FLEUVE_TRY(KeepVariable(question, *store_));
+    } else if (op == "count") {
+      batch_->counts->custom[question["name"].AsString()] += question["by"].AsInt();
     } else if (op == "timer" || op == "untimer") {
       std::string key;
       state::AppendTime(key, question["time"].AsInt());
@@ -170,7 +300,10 @@ class UserState final : public StatefulOperator {
       : is_processor_(!node.external->state_type), questions_(std::make_shared<StoreQuestions>()) {
     auto op = std::make_shared<plan::ExternalOperator>(*node.external);
     op->questions = questions_;
-    timeout_ = op->timeout;
+    timeout_ = is_processor_ ? ModeName(op->timeout) : op->timeout;
+    output_mode_ = ModeName(op->output_mode);
+    const int eval_type = op->calls.front().chain.back()->eval_type;
+    by_rows_ = eval_type == 213 || eval_type == 214;
     value_schema_ = op->state_type ? op->state_type->SimpleString() : "variables";
     std::vector<Attribute> keys;
     for (const plan::ExprPtr& key : node.grouping) {
@@ -178,6 +311,9 @@ class UserState final : public StatefulOperator {
     }
     key_schema_ = TypesText(keys);
     auto input = std::make_shared<LogicalPlan>(node);
+    if (op->left_arguments > 0) {
+      later_ = WithoutInitialState(*node.children.front());
+    }
     input->external = std::move(op);
     if (by_event_time()) {
       late_rows_ = LateRows::Of(input->children[0]);
@@ -190,7 +326,10 @@ class UserState final : public StatefulOperator {
   }
 
   std::string name() const override {
-    return is_processor_ ? "transformWithStateInPandasExec" : "applyInPandasWithState";
+    if (!is_processor_) {
+      return "applyInPandasWithState";
+    }
+    return by_rows_ ? "transformWithStateInPySparkExec" : "transformWithStateInPandasExec";
   }
   std::vector<state::SpaceSpec> spaces() const override {
     state::SpaceSpec values;
@@ -204,7 +343,15 @@ class UserState final : public StatefulOperator {
     timers.value_schema = "key";
     state::SpaceSpec expiry = timers;
     expiry.name = "expiry";
-    return {std::move(values), std::move(timers), std::move(expiry)};
+    std::vector<state::SpaceSpec> all = {std::move(values), std::move(timers), std::move(expiry)};
+    if (is_processor_) {
+      state::SpaceSpec index;
+      index.name = kProcessorIndex;
+      index.key_schema = key_schema_;
+      index.value_schema = "keys";
+      all.push_back(std::move(index));
+    }
+    return all;
   }
   const std::vector<PlanPtr>& inputs() const override { return inputs_; }
   const std::vector<Attribute>& output() const override { return inputs_[0]->output; }
@@ -216,38 +363,52 @@ class UserState final : public StatefulOperator {
                    "is not supported.")
           .With("stateStoreProvider", "HDFSBackedStateStoreProvider");
     }
+    if (is_processor_) {
+      FLEUVE_TRY(KeepMode("timeMode", timeout_, store));
+      FLEUVE_TRY(KeepMode("outputMode", output_mode_, store));
+    }
+    if (is_processor_) {
+      for (const char* metric : kProcessorMetrics) {
+        batch.counts->custom.emplace(metric, 0);
+      }
+    }
     const Stopwatch watch(&batch.counts->all_updates_ns);
     questions_->Bind(&batch, &store);
-    auto rows = RunBound(batch);
+    auto rows = RunBound(batch, store.version().number == 0);
     questions_->Bind(nullptr, nullptr);
     return rows;
   }
 
   bool NeedsBatch(std::optional<std::int64_t> used, std::optional<std::int64_t> next) const override {
-    if (by_event_time()) {
-      return used && next && *next > *used;
+    if (timeout_.starts_with("Processing") || timeout_.starts_with("processing")) {
+      return true;
     }
-    return timeout_.starts_with("Processing") || timeout_.starts_with("processing");
+    // A stateful processor sees every watermark, one without timers too.
+    return (is_processor_ || by_event_time()) && used && next && *next > *used;
   }
 
  private:
   bool by_event_time() const { return timeout_.starts_with("Event") || timeout_.starts_with("event"); }
 
-  Result<std::shared_ptr<const plan::RowScan>> RunBound(OperatorBatch& batch) const {
+  Result<std::shared_ptr<const plan::RowScan>> RunBound(OperatorBatch& batch, bool is_first) const {
     auto out = std::make_shared<plan::RowScan>();
-    PlanPtr input = inputs_[0];
+    PlanPtr child = inputs_[0]->children[0];
+    if (later_ != nullptr && !is_first) {
+      child = later_;
+    }
     const bool drops_late = late_rows_ != nullptr && batch.late_micros.has_value();
     if (drops_late) {
-      auto timely = std::make_shared<LogicalPlan>(*input);
-      FLEUVE_ASSIGN(timely->children[0], late_rows_->LeaveOut(*batch.late_micros, config_));
-      input = std::move(timely);
+      FLEUVE_ASSIGN(child, late_rows_->LeaveOut(child, *batch.late_micros, config_));
     }
+    auto input = std::make_shared<LogicalPlan>(*inputs_[0]);
+    input->children = {std::move(child)};
     FLEUVE_ASSIGN(auto reader, batch.ReadPlan(input));
     for (;;) {
       FLEUVE_ASSIGN(auto next, reader->Next());
       if (!next) {
         break;
       }
+      FLEUVE_TRY(CheckTimes(*next, batch.late_micros));
       out->batches.push_back(*std::move(next));
     }
     if (drops_late) {
@@ -256,15 +417,43 @@ class UserState final : public StatefulOperator {
     return std::shared_ptr<const plan::RowScan>(std::move(out));
   }
 
+  /// Rows of a processor whose output has an event time must not be older than the watermark: operators above would
+  /// drop them.
+  Result<void> CheckTimes(const columnar::RecordBatch& rows, std::optional<std::int64_t> watermark) const {
+    const Attribute* time = plan::EventTimeColumn(output());
+    if (time == nullptr || !watermark) {
+      return {};
+    }
+    for (const std::int64_t at : EventTimesOf(rows, static_cast<std::size_t>(time - output().data()))) {
+      if (at != kNoTime && at < *watermark) {
+        const std::string emitted = std::to_string(at / 1000);
+        const std::string current = std::to_string(*watermark / 1000);
+        return Error(ErrorKind::kInvalidArgument, "EMITTING_ROWS_OLDER_THAN_WATERMARK_NOT_ALLOWED",
+                     "Previous node emitted a row with eventTime=" + emitted +
+                         " which is older than current_watermark_value=" + current +
+                         "\nThis can lead to correctness issues in the stateful operators downstream in the execution "
+                         "pipeline.\nPlease correct the operator logic to emit rows after current global watermark "
+                         "value.")
+            .With("emittedRowEventTime", emitted)
+            .With("currentWatermark", current);
+      }
+    }
+    return {};
+  }
+
   const bool is_processor_;
   const std::shared_ptr<StoreQuestions> questions_;
   std::string timeout_;
+  std::string output_mode_;
+  bool by_rows_ = false;
   std::string key_schema_;
   std::string value_schema_;
   bool has_families_ = false;
   plan::AnalysisConfig config_;
   /// Null: no row is late.
   std::unique_ptr<const LateRows> late_rows_;
+  /// The child of the batches after the first; null: as the first one's.
+  PlanPtr later_;
   std::vector<PlanPtr> inputs_;
 };
 

@@ -32,7 +32,7 @@ bool IsGroupable(const DataType& type) {
 Error MissingAggregation(const ExprPtr& expr) {
   return Error(ErrorKind::kInvalidArgument, "MISSING_AGGREGATION",
                "The non-aggregating expression \"" + expr->display +
-                   "\" is based on columns which are not participating in the GROUP BY clause. Add the columns or "
+                   "\" is based on columns which are not participating in the GROUP BY clause.\nAdd the columns or "
                    "the expression to the GROUP BY, aggregate the expression, or use \"any_value(" +
                    expr->display + ")\" if you do not care which of the values within a group is returned.")
       .With("expression", "\"" + expr->display + "\"")

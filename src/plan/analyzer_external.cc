@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "plan/analyzer_internal.h"
+#include "plan/event_time.h"
 #include "plan/external.h"
 #include "plan/external_proto.h"
 #include "plan/proto_types.h"
@@ -316,23 +317,106 @@ Result<PlanPtr> Analyzer::GroupKeys(const PlanPtr& input,
   return MakeProject(input, std::move(exprs), std::move(output));
 }
 
+namespace {
+
+Result<void> CheckKeepsState(const ExternalFunction& function) {
+  if (function.call_kind() == ExternalCallKind::kGroupState) {
+    return {};
+  }
+  return Error::Unsupported("a function of evaluation type " + std::to_string(function.eval_type) +
+                            " over groups with state");
+}
+
+Result<void> CheckOutputMode(const std::string& output_mode) {
+  const std::string output = LowerName(output_mode);
+  if (output != "append" && output != "update" && output != "complete") {
+    return Error(ErrorKind::kInvalidArgument, "STREAMING_OUTPUT_MODE.INVALID",
+                 "Invalid streaming output mode: " + output_mode +
+                     ". Accepted output modes are 'Append', 'Complete', 'Update'.")
+        .With("outputMode", output_mode)
+        .Family(ErrorFamily::kIllegalArgument);
+  }
+  return {};
+}
+
+Result<void> CheckTimeMode(const std::string& time_mode) {
+  const std::string time = LowerName(time_mode);
+  if (time != "none" && time != "processingtime" && time != "eventtime") {
+    return Error(
+               ErrorKind::kInvalidArgument, "STATEFUL_PROCESSOR_UNKNOWN_TIME_MODE",
+               "Unknown time mode " + time_mode + ". Accepted timeMode modes are 'none', 'processingTime', 'eventTime'")
+        .With("timeMode", time_mode)
+        .Family(ErrorFamily::kIllegalArgument);
+  }
+  return {};
+}
+
+/// The processor's output column `name` has the watermark of its input.
+Result<PlanPtr> WithEventTime(const PlanPtr& processor, const ExprPtr& column, const std::string& name) {
+  if (!column->type.Is(TypeKind::kTimestamp) || column->kind != ExprKind::kAttribute) {
+    return Error(ErrorKind::kInvalidArgument, "EVENT_TIME_IS_NOT_ON_TIMESTAMP_TYPE",
+                 "The event time `" + name + "` has the invalid type \"" + column->type.Sql() +
+                     "\", but expected \"TIMESTAMP\".")
+        .With("eventName", "`" + name + "`")
+        .With("eventType", "\"" + column->type.Sql() + "\"");
+  }
+  const Attribute* time = EventTimeColumn(processor->children.front()->output);
+  if (time == nullptr) {
+    return Error(ErrorKind::kInvalidArgument, "CANNOT_ASSIGN_EVENT_TIME_COLUMN_WITHOUT_WATERMARK",
+                 "Watermark needs to be defined to reassign event time column. Failed to find watermark definition in "
+                 "the streaming query.");
+  }
+  auto plan = std::make_shared<LogicalPlan>(*processor);
+  plan->output = WithWatermark(std::move(plan->output), column->attribute.id, *WatermarkDelayMs(*time) * 1000);
+  return PlanPtr(std::move(plan));
+}
+
+}  // namespace
+
 Result<PlanPtr> Analyzer::GroupMap(const sc::GroupMap& map) {
   FLEUVE_ASSIGN(std::shared_ptr<const ExternalFunction> function, ExternalFunctionFromProto(map.func()));
-  if (map.has_initial_input() && map.initial_input().rel_type_case() != sc::Relation::REL_TYPE_NOT_SET) {
-    return Error::Unsupported("initial state of transformWithState");
-  }
   if (map.has_transform_with_state_info()) {
     const auto& info = map.transform_with_state_info();
-    if (!info.event_time_column_name().empty()) {
-      return Error::Unsupported("an event time column in the output of transformWithState");
-    }
+    FLEUVE_TRY(CheckTimeMode(info.time_mode()));
+    FLEUVE_TRY(CheckOutputMode(map.output_mode()));
+    FLEUVE_TRY(CheckKeepsState(*function));
+    auto with_type = std::make_shared<ExternalFunction>(*function);
     if (info.has_output_schema()) {
-      auto with_type = std::make_shared<ExternalFunction>(*function);
       FLEUVE_ASSIGN(with_type->type, TypeFromProto(info.output_schema()));
-      function = std::move(with_type);
     }
-    return GroupState(map.input(), map.grouping_expressions(), std::move(function), map.output_mode(), info.time_mode(),
-                      std::nullopt);
+    PlanPtr made;
+    if (map.has_initial_input() && map.initial_input().rel_type_case() != sc::Relation::REL_TYPE_NOT_SET) {
+      // Rows and initial state are the two sides of a co-group.
+      sc::CoGroupMap sides;
+      *sides.mutable_func() = map.func();
+      if (info.has_output_schema()) {
+        *sides.mutable_func()->mutable_python_udf()->mutable_output_type() = info.output_schema();
+      }
+      *sides.mutable_input() = map.input();
+      *sides.mutable_other() = map.initial_input();
+      *sides.mutable_input_grouping_expressions() = map.grouping_expressions();
+      *sides.mutable_other_grouping_expressions() = map.initial_grouping_expressions();
+      FLEUVE_ASSIGN(const PlanPtr both, CoGroupMap(sides));
+      if (both->children.front()->children.back()->is_streaming) {
+        return Error(ErrorKind::kUnsupported, "_LEGACY_ERROR_TEMP_3102",
+                     "Streaming DataFrame/Dataset is not supported as the initial state of transformWithState;")
+            .Family(ErrorFamily::kAnalysis);
+      }
+      auto op = std::make_shared<ExternalOperator>(*both->external);
+      op->output_mode = LowerName(map.output_mode());
+      op->timeout = info.time_mode();
+      auto processor = std::make_shared<LogicalPlan>(*both);
+      processor->external = std::move(op);
+      made = std::move(processor);
+    } else {
+      FLEUVE_ASSIGN(made, GroupState(map.input(), map.grouping_expressions(), std::move(with_type), map.output_mode(),
+                                     info.time_mode(), std::nullopt));
+    }
+    if (info.event_time_column_name().empty()) {
+      return made;
+    }
+    FLEUVE_ASSIGN(const ExprPtr column, Name({info.event_time_column_name()}, ScopeOf(made)));
+    return WithEventTime(made, column, info.event_time_column_name());
   }
   if (map.has_is_map_groups_with_state()) {
     return Error::Unsupported("functions over groups that keep state, of Scala programs");
@@ -357,10 +441,7 @@ Result<PlanPtr> Analyzer::GroupState(const sc::Relation& relation,
                                      const google::protobuf::RepeatedPtrField<sc::Expression>& grouping,
                                      std::shared_ptr<const ExternalFunction> function, const std::string& output_mode,
                                      const std::string& timeout, std::optional<DataType> state_type) {
-  if (function->call_kind() != ExternalCallKind::kGroupState) {
-    return Error::Unsupported("a function of evaluation type " + std::to_string(function->eval_type) +
-                              " over groups with state");
-  }
+  FLEUVE_TRY(CheckKeepsState(*function));
   FLEUVE_ASSIGN(PlanPtr input, Relation(relation));
   std::vector<Attribute> keys;
   FLEUVE_ASSIGN(PlanPtr keyed, GroupKeys(input, grouping, keys));
@@ -383,6 +464,16 @@ Result<PlanPtr> Analyzer::ApplyWithState(const sc::ApplyInPandasWithState& apply
     }
     return DataType::FromDdl(text);
   };
+  FLEUVE_TRY(CheckOutputMode(apply.output_mode()));
+  if (LowerName(apply.output_mode()) == "complete") {
+    return Error(ErrorKind::kInvalidArgument, "", "The output mode of function should be append or update")
+        .Family(ErrorFamily::kIllegalArgument);
+  }
+  const std::string& timeout = apply.timeout_conf();
+  if (timeout != "NoTimeout" && timeout != "ProcessingTimeTimeout" && timeout != "EventTimeTimeout") {
+    return Error(ErrorKind::kInvalidArgument, "", "Invalid string for GroupStateTimeout: " + timeout)
+        .Family(ErrorFamily::kIllegalArgument);
+  }
   auto with_type = std::make_shared<ExternalFunction>(*function);
   FLEUVE_ASSIGN(with_type->type, type_of(apply.output_schema()));
   FLEUVE_ASSIGN(DataType state_type, type_of(apply.state_schema()));
@@ -392,7 +483,9 @@ Result<PlanPtr> Analyzer::ApplyWithState(const sc::ApplyInPandasWithState& apply
 
 Result<PlanPtr> Analyzer::CoGroupMap(const sc::CoGroupMap& map) {
   FLEUVE_ASSIGN(std::shared_ptr<const ExternalFunction> function, ExternalFunctionFromProto(map.func()));
-  if (function->call_kind() != ExternalCallKind::kCoGroupMap) {
+  // A processor with an initial state comes here too (see GroupMap).
+  const ExternalCallKind call_kind = function->call_kind();
+  if (call_kind != ExternalCallKind::kCoGroupMap && call_kind != ExternalCallKind::kGroupState) {
     return Error::Unsupported("a function of evaluation type " + std::to_string(function->eval_type) +
                               " over co-grouped data");
   }
@@ -438,6 +531,8 @@ Result<PlanPtr> Analyzer::CoGroupMap(const sc::CoGroupMap& map) {
     for (int of = 0; of < 2; ++of) {
       for (const Attribute& column : columns[of]) {
         add(of == side ? AttributeExpr(column) : MakeNull(column.type), column.name);
+        // The watermark of the left side counts.
+        side_output.back().metadata = of == 0 ? column.metadata : Json();
       }
     }
     sides.push_back(MakeProject(side == 0 ? left : right, std::move(exprs), side_output));
@@ -453,7 +548,7 @@ Result<PlanPtr> Analyzer::CoGroupMap(const sc::CoGroupMap& map) {
   both->output = output;
   const auto side_at = output.begin() + static_cast<std::ptrdiff_t>(keys[0].size());
   ExternalParts parts;
-  parts.op.kind = ExternalKind::kCoGroupMap;
+  parts.op.kind = call_kind == ExternalCallKind::kGroupState ? ExternalKind::kGroupState : ExternalKind::kCoGroupMap;
   parts.op.left_arguments = columns[0].size();
   parts.grouping = Exprs({output.begin(), side_at});
   parts.side = AttributeExpr(*side_at);

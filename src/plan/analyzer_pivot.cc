@@ -64,8 +64,8 @@ Result<PlanPtr> Analyzer::Pivot(const sc::Aggregate& aggregate, PlanPtr input) {
     const std::optional<std::string> most = config_.conf ? config_.conf("spark.sql.pivotMaxValues") : std::nullopt;
     const std::int64_t limit = most ? std::strtoll(most->c_str(), nullptr, 10) : 10000;
     if (input->is_streaming) {
-      return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_3102",
-                   "pivot is not supported on a streaming DataFrames/Datasets;")
+      return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_3063",
+                   "pivot is not supported on a streaming DataFrames/Datasets")
           .Family(ErrorFamily::kAnalysis);
     }
     FLEUVE_ASSIGN(std::vector<types::Value> found, DistinctValues(input, column, limit));

@@ -458,7 +458,11 @@ Result<PlanPtr> Analyzer::WatermarkBy(const fleuve::pb::WatermarkClause& clause)
 
 Result<PlanPtr> Analyzer::WatermarkOver(PlanPtr input, const ExprPtr& column, const std::vector<std::string>& name,
                                         const std::string& delay) {
-  FLEUVE_ASSIGN(const types::CalendarInterval interval, ParseIntervalText(delay));
+  auto parsed = ParseIntervalText(delay);
+  if (!parsed.ok()) {
+    return std::move(parsed).error().Family(ErrorFamily::kAnalysis);
+  }
+  const types::CalendarInterval interval = *parsed;
   // A month counts as 31 days.
   constexpr std::int64_t kDayMicros = 86400000000;
   const std::int64_t micros = (interval.months * std::int64_t{31} + interval.days) * kDayMicros + interval.micros;

@@ -224,7 +224,9 @@ Result<PlanPtr> Analyzer::SampleBy(const sc::StatSampleBy& sample) {
 Result<PlanPtr> Analyzer::Crosstab(const sc::StatCrosstab& crosstab) {
   FLEUVE_ASSIGN(PlanPtr input, Relation(crosstab.input()));
   if (input->is_streaming) {
-    return Error::Unsupported("crosstab on a stream");
+    return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_3063",
+                 "pivot is not supported on a streaming DataFrames/Datasets")
+        .Family(ErrorFamily::kAnalysis);
   }
   google::protobuf::RepeatedPtrField<std::string> names;
   *names.Add() = crosstab.col1();
@@ -378,7 +380,11 @@ Result<PlanPtr> Analyzer::Transpose(const sc::Transpose& transpose) {
 Result<PlanPtr> Analyzer::FreqItems(const sc::StatFreqItems& items) {
   FLEUVE_ASSIGN(PlanPtr input, Relation(items.input()));
   if (input->is_streaming) {
-    return Error::Unsupported("freqItems on a stream");
+    return Error(
+               ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_3102",
+               "Queries with streaming sources must be executed with writeStream.start(), or from a streaming table or "
+               "flow definition within a Spark Declarative Pipeline.;")
+        .Family(ErrorFamily::kAnalysis);
   }
   const double support = items.has_support() ? items.support() : 0.01;
   if (!(support >= 1e-4 && support <= 1)) {

@@ -34,7 +34,9 @@ ExternalCallKind ExternalFunction::call_kind() const {
       return ExternalCallKind::kAggregate;
     case 208:
     case 211:
+    case 212:
     case 213:
+    case 214:
       return ExternalCallKind::kGroupState;
     case 300:
     case 301:

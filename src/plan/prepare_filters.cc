@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "plan/event_time.h"
 #include "plan/planned_source.h"
 #include "plan/prepare_internal.h"
 #include "plan/row_ids.h"
@@ -309,6 +310,7 @@ Result<PlanPtr> Push(const PlanPtr& plan, Conditions conditions) {
       }
       return FilterBy(WithChild(plan, std::move(children)), above);
     }
+    case PlanKind::kWatermark:
     case PlanKind::kMetrics: {
       // observe() sees every row; the look at an event time those that pass the filters that do not ask for the time.
       Conditions above;
@@ -324,8 +326,7 @@ Result<PlanPtr> Push(const PlanPtr& plan, Conditions conditions) {
       return FilterBy(WithChild(plan, {std::move(child)}), above);
     }
     case PlanKind::kSort:
-    case PlanKind::kRepartition:
-    case PlanKind::kWatermark: {
+    case PlanKind::kRepartition: {
       Conditions above;
       Conditions below;
       for (ExprPtr& condition : conditions) {
@@ -353,7 +354,8 @@ Result<PlanPtr> Push(const PlanPtr& plan, Conditions conditions) {
       Substitution map;
       Ids keys;
       for (std::size_t i = 0; i < plan->grouping.size(); ++i) {
-        if (plan->grouping[i]->deterministic) {
+        // Sessions are merged before they are what the filter sees.
+        if (plan->grouping[i]->deterministic && !IsSessionWindow(plan->grouping[i])) {
           map.emplace(plan->output[i].id.value, plan->grouping[i]);
           keys.insert(plan->output[i].id.value);
         }

@@ -179,6 +179,38 @@ std::string NameAbove(const std::vector<const LogicalPlan*>& nodes, const Logica
   return column.name;
 }
 
+/// True for the union of the two sides of a co-group, or of the rows of a stateful processor and its initial state.
+bool JoinsTwoSides(const LogicalPlan& node, const std::vector<const LogicalPlan*>& nodes) {
+  return std::any_of(nodes.begin(), nodes.end(), [&node](const LogicalPlan* above) {
+    return above->kind == PlanKind::kExternal && above->external->left_arguments > 0 &&
+           above->children.front().get() == &node;
+  });
+}
+
+/// applyInPandasWithState: its output mode, aggregations around it, its timeout.
+Result<void> CheckGroupState(const LogicalPlan& node, const std::string& mode,
+                             const std::vector<const LogicalPlan*>& nodes) {
+  const std::string& own = node.external->output_mode;
+  const bool aggregates =
+      std::any_of(nodes.begin(), nodes.end(), [](const LogicalPlan* one) { return one->kind == PlanKind::kAggregate; });
+  const std::string text = "applyInPandasWithState in " + own + " mode is not supported ";
+  if (!aggregates && own != mode) {
+    return Refused(text + "with " + ModeName(mode) + " output mode on a streaming DataFrame/Dataset");
+  }
+  if (aggregates && own == "update") {
+    return Refused(text + "with aggregation on a streaming DataFrame/Dataset");
+  }
+  if (HasStreamingAggregate(node)) {
+    return Refused(text + "after aggregation on a streaming DataFrame/Dataset");
+  }
+  if (node.external->timeout == "EventTimeTimeout" && EventTimeColumn(node.children[0]->output) == nullptr) {
+    return Refused(
+        "Watermark must be specified in the query using '[Dataset/DataFrame].withWatermark()' for using event-time "
+        "timeout in a applyInPandasWithState. Event-time timeout not supported without watermark.");
+  }
+  return {};
+}
+
 /// What Spark's own checker refuses, node by node, the input first.
 Result<void> CheckNode(const LogicalPlan& node, const std::string& mode, const std::vector<const LogicalPlan*>& nodes) {
   for (const ExprPtr& expr : ExpressionsOf(node)) {
@@ -192,11 +224,6 @@ Result<void> CheckNode(const LogicalPlan& node, const std::string& mode, const s
   switch (node.kind) {
     case PlanKind::kAggregate:
       for (const ExprPtr& expr : node.aggregates) {
-        if (AnyExpr(expr,
-                    [](const Expr& part) { return part.kind == ExprKind::kAggregate && part.external != nullptr; })) {
-          return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_3067",
-                       "Streaming aggregation doesn't support group aggregate pandas UDF");
-        }
         if (AnyExpr(expr, [](const Expr& part) { return part.kind == ExprKind::kAggregate && part.distinct; })) {
           return Refused(
               "Distinct aggregations are not supported on streaming DataFrames/Datasets. Consider using "
@@ -205,12 +232,9 @@ Result<void> CheckNode(const LogicalPlan& node, const std::string& mode, const s
       }
       return {};
     case PlanKind::kExternal:
-      if (node.is_streaming && IsUserState(node) && node.external->output_mode != mode) {
-        return Refused("applyInPandasWithState in " + ModeName(node.external->output_mode) +
-                       " output mode is not supported with " + ModeName(mode) +
-                       " output mode on a streaming DataFrame/Dataset");
-      }
-      return {};
+      // The output mode of a stateful processor is not compared with the query's.
+      return node.is_streaming && IsUserState(node) && node.external->state_type ? CheckGroupState(node, mode, nodes)
+                                                                                 : Result<void>();
     case PlanKind::kDistinct:
       if (node.within_watermark && EventTimeColumn(node.children[0]->output) == nullptr) {
         return Refused(
@@ -220,6 +244,9 @@ Result<void> CheckNode(const LogicalPlan& node, const std::string& mode, const s
     case PlanKind::kJoin:
       return CheckJoin(node, mode);
     case PlanKind::kUnion: {
+      if (JoinsTwoSides(node, nodes)) {
+        return {};
+      }
       const bool all = std::all_of(node.children.begin(), node.children.end(),
                                    [](const PlanPtr& child) { return child->is_streaming; });
       if (!all) {
@@ -327,6 +354,12 @@ Result<void> CheckStreaming(const PlanPtr& plan, const StreamingRules& rules) {
   if (nodes.empty()) {
     return Refused("Queries without streaming sources cannot be executed with writeStream.start()");
   }
+  const auto group_states = std::count_if(nodes.begin(), nodes.end(), [](const LogicalPlan* node) {
+    return IsUserState(*node) && node->external->state_type.has_value();
+  });
+  if (group_states > 1) {
+    return Refused("Multiple applyInPandasWithStates are not supported on a streaming DataFrames/Datasets");
+  }
   const auto aggregate = std::find_if(nodes.begin(), nodes.end(),
                                       [](const LogicalPlan* node) { return node->kind == PlanKind::kAggregate; });
   // Spark looks at the topmost aggregation alone.
@@ -410,6 +443,13 @@ Result<void> CheckNodeBatch(const LogicalPlan& node, const StreamingRules& rules
       }
       return {};
     case PlanKind::kAggregate: {
+      for (const ExprPtr& expr : node.aggregates) {
+        if (AnyExpr(expr,
+                    [](const Expr& part) { return part.kind == ExprKind::kAggregate && part.external != nullptr; })) {
+          return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_3067",
+                       "Streaming aggregation doesn't support group aggregate pandas UDF");
+        }
+      }
       const bool marked = std::any_of(node.grouping.begin(), node.grouping.end(), CarriesWatermark);
       if (rules.output_mode == "append" && !marked) {
         return Error(ErrorKind::kUnsupported, "UNSUPPORTED_STREAMING_OPERATOR_WITHOUT_WATERMARK",

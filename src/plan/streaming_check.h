@@ -31,6 +31,10 @@ Result<void> CheckStreaming(const PlanPtr& plan, const StreamingRules& rules);
 /// without a watermark.
 Result<void> CheckStreamingBatch(const PlanPtr& plan, const StreamingRules& rules);
 
+/// The plan of a query with its filters below its stateful nodes and watermarks where they may be (those that ask for
+/// the event time stay above its watermark), and without rows of streams that an inner join could not use for a NULL.
+Result<PlanPtr> PushStreamingFilters(const PlanPtr& plan);
+
 /// INTERSECT and EXCEPT of a stream and a table (checked by `CheckStreaming`) as what Spark makes of them: a join with
 /// the table under an aggregation over all columns.
 PlanPtr ReplaceStreamingSets(const PlanPtr& plan);

@@ -302,6 +302,7 @@ class Runtime final : public plan::ExternalRuntime {
     if (op.kind == ExternalKind::kGroupState) {
       header.emplace_back("timeout", op.timeout);
       header.emplace_back("has_store", op.questions != nullptr);
+      header.emplace_back("has_initial_state", op.left_arguments > 0);
       if (op.state_type) {
         header.emplace_back("state_type", op.state_type->ToJson());
       }

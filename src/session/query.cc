@@ -391,7 +391,7 @@ Result<void> Executor::Analyze(const sc::AnalyzePlanRequest& request, sc::Analyz
       FLEUVE_ASSIGN(const plan::PlanPtr plan, analyzed(request.input_files().plan()));
       auto* out = response->mutable_input_files();
       if (plan->is_streaming) {
-        return {};
+        return StreamingNeedsWriter();
       }
       std::set<std::string> files;
       std::optional<Error> failure;

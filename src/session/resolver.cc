@@ -341,8 +341,12 @@ Result<ResolvedTable> SessionResolver::OpenStream(const std::string& format, con
   request.table_name = table_name;
   connectors::SourceProvider* provider = state_.services().connectors->source(request.format);
   if (provider == nullptr) {
-    if (state_.services().connectors->sink(request.format) != nullptr) {
-      return Error(ErrorKind::kUnsupported, "", "Data source " + format + " does not support streamed reading")
+    if (request.format == "memory") {
+      return SourceNotFound(format);
+    }
+    if (state_.services().connectors->sink(request.format) != nullptr || request.format == "jdbc") {
+      return Error(ErrorKind::kUnsupported, "_LEGACY_ERROR_TEMP_2049",
+                   "Data source " + format + " does not support streamed reading.")
           .Family(ErrorFamily::kUnsupportedOperation);
     }
     if (request.format == "socket" || request.format == "kinesis") {

@@ -187,6 +187,11 @@ Result<stream::QueryPtr> Executor::LaunchStream(SessionResolver& resolver, Strea
   } else if (auto source = FindUserSource(state_, sink.format)) {
     request.sink_provider = connectors::user::MakeSinkProvider(*std::move(source));
   } else if (state_.services().connectors->sink(sink.format) == nullptr) {
+    if (state_.services().connectors->source(sink.format) != nullptr || sink.format == "jdbc") {
+      return Error(ErrorKind::kUnsupported, "_LEGACY_ERROR_TEMP_2049",
+                   "Data source " + sink.format + " does not support streamed writing.")
+          .Family(ErrorFamily::kUnsupportedOperation);
+    }
     return UnknownProvider(sink.format, "streaming writes");
   }
   return state_.services().queries->Start(std::move(request));

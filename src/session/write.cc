@@ -47,10 +47,10 @@ connectors::files::SaveMode FileModeOf(SaveMode mode) {
   return connectors::files::SaveMode::kErrorIfExists;
 }
 
-Error NeedsBatch() {
+Error NeedsBatch(const std::string& method) {
   return Error(ErrorKind::kInvalidArgument, "CALL_ON_STREAMING_DATASET_UNSUPPORTED",
-               "The method `write` can not be called on streaming Dataset/DataFrame.")
-      .With("methodName", "`write`");
+               "The method `" + method + "` can not be called on streaming Dataset/DataFrame.")
+      .With("methodName", "`" + method + "`");
 }
 
 bool HoldsInterval(const types::DataType& type) {
@@ -156,7 +156,7 @@ Result<Filled> Executor::FillFiles(const TableTarget& target, const plan::PlanPt
 Result<void> Executor::Write(const sc::WriteOperation& write) {
   FLEUVE_ASSIGN(const plan::PlanPtr input, AnalyzeRelation(write.input()));
   if (input->is_streaming) {
-    return NeedsBatch();
+    return NeedsBatch("write");
   }
   const plan::Options options = OptionsOf(write.options());
   const std::string format =
@@ -455,7 +455,7 @@ Result<std::vector<std::string>> PartitionNames(const google::protobuf::Repeated
 Result<void> Executor::WriteV2(const sc::WriteOperationV2& write) {
   FLEUVE_ASSIGN(const plan::PlanPtr input, AnalyzeRelation(write.input()));
   if (input->is_streaming) {
-    return NeedsBatch();
+    return NeedsBatch("writeTo");
   }
   SessionResolver resolver(state_);
   FLEUVE_ASSIGN(const std::vector<std::string> parts, sql::ParseMultipartName(write.table_name()));

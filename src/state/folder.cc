@@ -48,10 +48,11 @@ Error NotCompatible(bool key, const std::string& stored, const std::string& want
   return Error(ErrorKind::kInvalidArgument,
                key ? "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE" : "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE",
                "Provided " + what + " schema does not match existing state " + what +
-                   " schema. Please check number and type of fields. Existing schema=" + stored + " and new schema=" +
-                   wanted + " of operator " + std::to_string(spec.operator_id) + " (" + spec.operator_name +
-                   "). If you want to force running the query without schema validation, please set "
-                   "spark.sql.streaming.stateStore.stateSchemaCheck to false. However, please note that running the "
+                   " schema.\nPlease check number and type of fields.\nExisting " + what + "_schema=" + stored +
+                   " and new " + what + "_schema=" + wanted + " of operator " + std::to_string(spec.operator_id) +
+                   " (" + spec.operator_name +
+                   ").\nIf you want to force running the query without schema validation, please set "
+                   "spark.sql.streaming.stateStore.stateSchemaCheck to false.\nHowever, please note that running the "
                    "query with incompatible schema could cause non-deterministic behavior.")
       .With(key ? "storedKeySchema" : "storedValueSchema", stored)
       .With(key ? "newKeySchema" : "newValueSchema", wanted);
@@ -63,6 +64,13 @@ Error Foreign(const std::string& path) {
                         " was written by another engine. Stateless queries continue from each other's checkpoints, "
                         "stateful ones do not: start with a new checkpoint location, or continue on the engine that "
                         "wrote this one.");
+}
+
+/// The query had no such operator before.
+Error NoState(const StoreSpec& spec) {
+  return CannotLoad(ErrorKind::kNotFound, "CANNOT_READ_DELTA_FILE_NOT_EXISTS",
+                    "Error reading delta file " + spec.folder.path + ": the checkpoint has no state of operator " +
+                        std::to_string(spec.operator_id) + " (" + spec.operator_name + ").");
 }
 
 bool IsNumber(std::string_view name) {
@@ -97,7 +105,8 @@ Result<void> CheckSchema(const StoreSpec& spec) {
   auto text = spec.folder.store->Get(SchemaPath(spec.folder.path));
   if (!text.ok()) {
     if (text.error().kind() == ErrorKind::kNotFound) {
-      return Foreign(spec.folder.path);
+      const auto files = spec.folder.store->ListRecursive(spec.folder.path);
+      return files.ok() && !files->empty() ? Foreign(spec.folder.path) : NoState(spec);
     }
     return std::move(text).error();
   }

@@ -97,6 +97,13 @@ const LogicalPlan* LeafBelow(const LogicalPlan& node, std::map<std::int64_t, Exp
       }
     } else if (at->kind != PlanKind::kFilter && !IsOwnMetrics(*at)) {
       return at;
+    } else if (at->event_time.value != 0) {
+      // A filter that asks for the event time stays above its watermark.
+      for (auto& [id, expr] : columns) {
+        if (expr != nullptr && expr->kind == ExprKind::kAttribute && expr->attribute.id == at->event_time) {
+          expr = nullptr;
+        }
+      }
     }
     at = at->children[0].get();
   }

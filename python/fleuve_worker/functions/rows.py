@@ -116,9 +116,9 @@ class Groups:
 
 
 def count_arguments(job):
-    """Columns of the input that are arguments (and, of cogroups, the side); before them stand the keys."""
+    """Columns of the input that are arguments (and, of two sides, the side); before them stand the keys."""
     call = job.calls[0]
-    extra = 1 if job.operator == "cogroup_map" else 0
+    extra = 1 if job.operator == "cogroup_map" or job.task.header.get("has_initial_state") else 0
     return len(call.all_positions) + extra
 
 
@@ -165,6 +165,20 @@ def write_arrow(job, result, kind, data_type, by_name):
         job.write(batch)
 
 
+def sides_of(parts, side):
+    """The parts of the left and of the right side of a group sorted by the column `side` (0 or 1)."""
+    sides = ([], [])
+    for part in parts:
+        # At most one change in each part.
+        marks = part.column(side).to_pylist()
+        change = marks.index(1) if 1 in marks else len(marks)
+        if change > 0:
+            sides[0].append(part.slice(0, change))
+        if change < len(marks):
+            sides[1].append(part.slice(change))
+    return sides
+
+
 def map_cogroups(job):
     import pyarrow
 
@@ -177,15 +191,7 @@ def map_cogroups(job):
     with_key = groups.takes_key >= 3
     is_pandas = call.eval_type == COGROUP_PANDAS
     for parts in job.groups():
-        sides = ([], [])
-        for part in parts:
-            # Sorted by side: at most one change in each part.
-            marks = part.column(side).to_pylist()
-            change = marks.index(1) if 1 in marks else len(marks)
-            if change > 0:
-                sides[0].append(part.slice(0, change))
-            if change < len(marks):
-                sides[1].append(part.slice(change))
+        sides = sides_of(parts, side)
         empty = [parts[0].slice(0, 0)]
         left = groups.table(sides[0] or empty, side + 1, middle)
         right = groups.table(sides[1] or empty, middle, end)

@@ -7,7 +7,7 @@ from fleuve_worker.functions import job as jobs
 from fleuve_worker.functions import rows, scalar, values
 
 GROUP_STATE = 208
-PROCESSOR_PANDAS, PROCESSOR_ROWS = 211, 213
+PROCESSOR_ROWS, PROCESSOR_ROWS_INITIAL = 213, 214
 
 
 def group_state(job):
@@ -40,23 +40,37 @@ class Store:
     def _ask(self, question, *pieces):
         return self.task.ask(question, b"".join(struct.pack("<I", len(piece)) + piece for piece in pieces))
 
-    def get(self, key):
+    def get(self, key, space="state"):
         if self.local is not None:
-            return self.local.get(key)
-        answer, value = self._ask({"op": "get"}, key)
+            return self.local.get((space, key))
+        answer, value = self._ask({"op": "get", "space": space}, key)
         return bytes(value) if answer["found"] else None
 
-    def put(self, key, value):
+    def put(self, key, value, space="state", updated=1):
+        """`updated`: as how many values it counts."""
         if self.local is not None:
-            self.local[key] = value
+            self.local[space, key] = value
         else:
-            self._ask({"op": "put"}, key, value)
+            self._ask({"op": "put", "space": space, "updated": updated}, key, value)
 
-    def remove(self, key):
+    def remove(self, key, space="state", always=False):
+        """`always`: it counts also where nothing was there."""
         if self.local is not None:
-            self.local.pop(key, None)
+            self.local.pop((space, key), None)
         else:
-            self._ask({"op": "remove"}, key)
+            self._ask({"op": "remove", "space": space, "always": always}, key)
+
+    def count(self, name, by=1):
+        """Adds to a metric that progress shows."""
+        if self.local is None:
+            self._ask({"op": "count", "name": name, "by": by})
+
+    def keep_variable(self, name, kind, schemas, position, ttl):
+        """Fails where the checkpoint has a variable of this name that is another one."""
+        if self.local is None:
+            texts = {part + "_schema": s if isinstance(s, str) else s.json() for part, s in schemas.items()}
+            described = {"name": name, "kind": kind, "position": position, "ttl": ttl, "key_schema": "", **texts}
+            self._ask({"op": "variable", **described})
 
     def timer(self, time_ms, key, value, space="timers"):
         if self.local is not None:
@@ -184,60 +198,103 @@ def apply_with_state(job):
 # ---- transformWithState ----
 
 
-class Variable:
-    """One state variable: entries with the times at which they expire (None: never)."""
+def field_names(schema):
+    """The names of a schema's fields; it is a StructType or a text like `n long, s string`."""
+    if not isinstance(schema, str):
+        return list(schema.names)
+    names = []
+    depth, at, begin, quoted = 0, 0, 0, False
+    for at, char in enumerate(schema + ","):
+        if char == "`":
+            quoted = not quoted
+        elif quoted:
+            continue
+        elif char in "<(":
+            depth += 1
+        elif char in ">)":
+            depth -= 1
+        elif char == "," and depth == 0:
+            part = schema[begin:at].strip()
+            begin = at + 1
+            if part.startswith("`"):
+                names.append(part[1 : part.index("`", 1)])
+            elif part:
+                names.append(part.replace(":", " ").split()[0])
+    return names
 
-    def __init__(self, client, kind, name, ttl_ms):
+
+def entry(value, names):
+    """A value of a variable as plain Python; it must have the fields of the variable's schema."""
+    made = python_value(tuple(value))
+    if len(made) != len(names):
+        raise ValueError("a value of %d fields for a state of the fields %s" % (len(made), ", ".join(names)))
+    return made
+
+
+class Variable:
+    """One state variable of the present group. Values are kept with the time at which they expire (None: never)."""
+
+    def __init__(self, client, name, ttl_ms):
         self.client = client
-        self.kind = kind
+        self.store = client.store
         self.name = name
         self.ttl_ms = ttl_ms
 
-    @property
-    def key(self):
-        return key_text(self.kind + ":" + self.name, self.client.plain_key)
+    def key(self, *parts):
+        return key_text(self.kind + ":" + self.name, (self.client.plain_key, *parts))
 
-    def load(self):
-        data = self.client.store.get(self.key)
-        return None if data is None else pickle.loads(data)
+    def load(self, key):
+        """The expiry and the content; None where there is none, or its time is over."""
+        data = self.store.get(key)
+        if data is None:
+            return None
+        kept = pickle.loads(data)
+        return kept if kept[0] is None or kept[0] > self.store.timestamp_ms else None
 
-    def save(self, content):
-        key = self.key
-        if not content:
-            self.client.store.remove(key)
-            return
-        self.client.store.put(key, pickle.dumps(content, 4))
-        if self.ttl_ms:
-            self.client.store.timer(self.expiry(), key, b"", space="expiry")
+    def save(self, key, content, updated=1):
+        expiry = self.store.timestamp_ms + self.ttl_ms if self.ttl_ms else None
+        self.store.put(key, pickle.dumps((expiry, content), 4), updated=updated)
+        if expiry is not None:
+            self.store.timer(expiry, key, self.purge_note(), space="expiry")
 
-    def expiry(self):
-        return self.client.store.timestamp_ms + self.ttl_ms if self.ttl_ms else None
-
-    def alive(self, expiry):
-        return expiry is None or expiry > self.client.store.timestamp_ms
-
-    def entry(self, value):
-        return (self.expiry(), python_value(value))
-
-    def clear(self):
-        self.client.store.remove(self.key)
+    def purge_note(self):
+        """What `Client.purge` needs to know beside the key."""
+        return b""
 
 
 class ValueState(Variable):
+    kind = "value"
+
     def exists(self):
-        return self.get() is not None
+        return self.load(self.key()) is not None
 
     def get(self):
-        kept = self.load()
-        return kept[0][1] if kept and self.alive(kept[0][0]) else None
+        kept = self.load(self.key())
+        return None if kept is None else kept[1]
 
     def update(self, newValue):
-        self.save([self.entry(tuple(newValue))])
+        self.save(self.key(), entry(newValue, self.value_names))
+
+    def clear(self):
+        self.store.remove(self.key(), always=True)
 
 
 class ListState(Variable):
+    """Each value has a time of its own."""
+
+    kind = "list"
+
     def _items(self):
-        return [entry for entry in self.load() or [] if self.alive(entry[0])]
+        data = self.store.get(self.key())
+        now = self.store.timestamp_ms
+        return [one for one in pickle.loads(data) if one[0] is None or one[0] > now] if data else []
+
+    def _keep(self, kept, new):
+        expiry = self.store.timestamp_ms + self.ttl_ms if self.ttl_ms else None
+        items = kept + [(expiry, entry(value, self.value_names)) for value in new]
+        self.store.put(self.key(), pickle.dumps(items, 4), updated=len(items) - len(kept))
+        if expiry is not None:
+            self.store.timer(expiry, self.key(), b"list", space="expiry")
 
     def exists(self):
         return bool(self._items())
@@ -246,47 +303,91 @@ class ListState(Variable):
         return iter([value for _, value in self._items()])
 
     def put(self, newState):
-        self.save([self.entry(tuple(value)) for value in newState])
+        self._keep([], self._some(newState))
 
     def appendValue(self, newState):
-        self.save(self._items() + [self.entry(tuple(newState))])
+        self._keep(self._items(), [newState])
 
     def appendList(self, newState):
-        self.save(self._items() + [self.entry(tuple(value)) for value in newState])
+        self._keep(self._items(), self._some(newState))
+
+    def _some(self, newState):
+        new = list(newState)
+        if not new:
+            raise jobs.Refused(
+                "ILLEGAL_STATE_STORE_VALUE.EMPTY_LIST_VALUE",
+                "Illegal value provided to the State Store Cannot write empty list values to State Store for StateName %s."
+                % self.name,
+            )
+        return new
+
+    def clear(self):
+        self.store.remove(self.key(), always=True)
 
 
 class MapState(Variable):
-    def _items(self):
-        return {k: entry for k, entry in (self.load() or {}).items() if self.alive(entry[0])}
+    """An entry is a row of the store of its own; which keys there are stands in the index."""
+
+    kind = "map"
+
+    def _keys(self):
+        data = self.store.get(self.key(), "index")
+        return pickle.loads(data) if data is not None else []
+
+    def _keep_keys(self, keys):
+        if keys:
+            self.store.put(self.key(), pickle.dumps(keys, 4), "index")
+        else:
+            self.store.remove(self.key(), "index")
+
+    def _entries(self):
+        for key in self._keys():
+            kept = self.load(self.key(key))
+            if kept is not None:
+                yield key, kept[1]
+
+    def purge_note(self):
+        return pickle.dumps((self.key(), self.present), 4)
 
     def exists(self):
-        return bool(self._items())
+        return any(True for _ in self._entries())
 
     def getValue(self, key):
-        entry = self._items().get(python_value(tuple(key)))
-        return None if entry is None else entry[1]
+        kept = self.load(self.key(python_value(tuple(key))))
+        if kept is None:
+            return None
+        from pyspark.sql.types import _create_row
+
+        return _create_row(self.value_names, kept[1])
 
     def containsKey(self, key):
-        return python_value(tuple(key)) in self._items()
+        return self.load(self.key(python_value(tuple(key)))) is not None
 
     def updateValue(self, key, value):
-        items = self._items()
-        items[python_value(tuple(key))] = self.entry(tuple(value))
-        self.save(items)
+        self.present = entry(key, self.key_names)
+        keys = self._keys()
+        if self.present not in keys:
+            self._keep_keys([*keys, self.present])
+        self.save(self.key(self.present), entry(value, self.value_names))
 
     def iterator(self):
-        return iter([(key, value) for key, (_, value) in self._items().items()])
+        return iter(list(self._entries()))
 
     def keys(self):
-        return iter(list(self._items()))
+        return iter([key for key, _ in self._entries()])
 
     def values(self):
-        return iter([value for _, value in self._items().values()])
+        return iter([value for _, value in self._entries()])
 
     def removeKey(self, key):
-        items = self._items()
-        items.pop(python_value(tuple(key)), None)
-        self.save(items)
+        gone = python_value(tuple(key))
+        self._keep_keys([one for one in self._keys() if one != gone])
+        self.store.remove(self.key(gone), always=True)
+
+    def clear(self):
+        for key in self._keys():
+            self.store.remove(self.key(key))
+        self._keep_keys([])
 
 
 class Handle:
@@ -295,25 +396,61 @@ class Handle:
     def __init__(self, client):
         self.client = client
 
-    def _make(self, kind, label, name, ttl_ms):
-        if ttl_ms is not None and self.client.time_mode != "processingtime":
+    def _make(self, kind, name, ttl_ms, **schemas):
+        client = self.client
+        if client.initialized:
+            raise jobs.Refused(
+                "STATEFUL_PROCESSOR_CANNOT_PERFORM_OPERATION_WITH_INVALID_HANDLE_STATE",
+                "Failed to perform stateful processor operation=get_%s_state with invalid handle state=INITIALIZED."
+                % kind.kind,
+            )
+        if ttl_ms is not None and client.time_mode != "processingtime":
             raise jobs.Refused(
                 "STATEFUL_PROCESSOR_CANNOT_ASSIGN_TTL_IN_NO_TTL_MODE"
-                if self.client.time_mode == "none"
+                if client.time_mode == "none"
                 else "STATEFUL_PROCESSOR_INCORRECT_TIME_MODE_TO_ASSIGN_TTL",
                 "Cannot use TTL for state=%s in timeMode=%s, use TimeMode.ProcessingTime() instead."
-                % (name, self.client.time_mode),
+                % (name, client.time_mode),
             )
-        return kind(self.client, label, name, ttl_ms)
+        if ttl_ms is not None and ttl_ms <= 0:
+            raise jobs.Refused(
+                "STATEFUL_PROCESSOR_TTL_DURATION_MUST_BE_POSITIVE",
+                "TTL duration must be greater than zero for State store operation=update on state=%s." % name,
+            )
+        if not name or name != name.strip() or name == "default":
+            raise jobs.Refused(
+                "STATE_STORE_CANNOT_USE_COLUMN_FAMILY_WITH_INVALID_NAME",
+                "Failed to perform column family operation=create with invalid name=%s. Column family name cannot be empty "
+                "or include leading/trailing spaces or use the reserved keyword=default" % name,
+            )
+        if name.startswith("$"):
+            raise jobs.Refused(
+                "STATE_STORE_CANNOT_CREATE_COLUMN_FAMILY_WITH_RESERVED_CHARS",
+                "Failed to create column family with unsupported starting character and name=%s." % name,
+            )
+        if name in client.variables:
+            raise jobs.Refused(
+                "STATEFUL_PROCESSOR_DUPLICATE_STATE_VARIABLE_DEFINED",
+                "State variable with name %s has already been defined in the StatefulProcessor." % name,
+            )
+        variable = kind(client, name, ttl_ms)
+        for part, schema in schemas.items():
+            setattr(variable, part + "_names", field_names(schema))
+        client.variables[name] = variable
+        kind_name = kind.kind.capitalize() + "State"
+        client.store.keep_variable(name, kind_name, schemas, len(client.variables), ttl_ms is not None)
+        with_ttl = "WithTTL" if ttl_ms is not None else ""
+        client.store.count("num%sState%sVars" % (kind.kind.capitalize(), with_ttl))
+        return variable
 
     def getValueState(self, stateName, schema, ttlDurationMs=None):
-        return self._make(ValueState, "value", stateName, ttlDurationMs)
+        return self._make(ValueState, stateName, ttlDurationMs, value=schema)
 
     def getListState(self, stateName, schema, ttlDurationMs=None):
-        return self._make(ListState, "list", stateName, ttlDurationMs)
+        return self._make(ListState, stateName, ttlDurationMs, value=schema)
 
     def getMapState(self, stateName, userKeySchema, valueSchema, ttlDurationMs=None):
-        return self._make(MapState, "map", stateName, ttlDurationMs)
+        return self._make(MapState, stateName, ttlDurationMs, key=userKeySchema, value=valueSchema)
 
     def registerTimer(self, expiryTimestampMs):
         self.client.register_timer(expiryTimestampMs)
@@ -325,8 +462,9 @@ class Handle:
         return iter(self.client.timers())
 
     def deleteIfExists(self, stateName):
-        for label in ("value", "list", "map"):
-            Variable(self.client, label, stateName, None).clear()
+        self.client.store.count("numDeletedStateVars")
+        for kind in (ValueState, ListState, MapState):
+            kind(self.client, stateName, None).clear()
 
 
 class Client:
@@ -336,11 +474,14 @@ class Client:
         self.store = store
         self.time_mode = time_mode.lower()
         self.handle_state = created
+        self.initialized = False
+        self.variables = {}
         self.user_key = ()
         self.plain_key = ()
 
     def set_handle_state(self, state):
         self.handle_state = state
+        self.initialized = True
 
     def set_implicit_key(self, key):
         self.user_key = key
@@ -350,26 +491,23 @@ class Client:
         self.user_key = self.plain_key = ()
 
     def get_timestamps(self, time_mode):
-        mode = time_mode.lower()
-        watermark = self.store.watermark_ms if self.store.watermark_ms is not None else 0
-        return (
-            self.store.timestamp_ms if mode != "none" else -1,
-            watermark if mode == "eventtime" else -1,
-        )
+        if time_mode.lower() == "none":
+            return -1, -1
+        return self.store.timestamp_ms, self.store.watermark_ms if self.store.watermark_ms is not None else 0
 
     def _timers_key(self):
         return key_text("timers", self.plain_key)
 
     def timers(self):
         """The times of the timers of the present key."""
-        data = self.store.get(self._timers_key())
+        data = self.store.get(self._timers_key(), "index")
         return pickle.loads(data) if data is not None else []
 
     def _keep(self, times):
         if times:
-            self.store.put(self._timers_key(), pickle.dumps(sorted(times), 4))
+            self.store.put(self._timers_key(), pickle.dumps(sorted(times), 4), "index")
         else:
-            self.store.remove(self._timers_key())
+            self.store.remove(self._timers_key(), "index")
 
     def _check_mode(self):
         if self.time_mode == "none":
@@ -383,34 +521,50 @@ class Client:
         times = self.timers()
         if time_ms not in times:
             self._keep([*times, int(time_ms)])
+            self.store.count("numRegisteredTimers")
         self.store.timer(int(time_ms), self._timers_key(), pickle.dumps(self.plain_key, 4))
 
     def delete_timer(self, time_ms):
-        times = [time for time in self.timers() if time != time_ms]
-        self._keep(times)
+        times = self.timers()
+        if time_ms in times:
+            self._keep([time for time in times if time != time_ms])
+            self.store.count("numDeletedTimers")
         self.store.untimer(int(time_ms), self._timers_key())
 
     def expired(self, before_ms):
         for time_ms, _, key in self.store.due(before_ms):
+            self.store.count("numExpiredTimers")
             yield pickle.loads(key), time_ms
 
     def purge(self):
         """Entries whose time is over go."""
         now = self.store.timestamp_ms
-        for time_ms, key, _ in self.store.due(now + 1, space="expiry"):
+        for time_ms, key, note in self.store.due(now + 1, space="expiry"):
             self.store.untimer(time_ms, key, space="expiry")
             data = self.store.get(key)
             if data is None:
                 continue
             content = pickle.loads(data)
-            if isinstance(content, dict):
-                left = {k: entry for k, entry in content.items() if entry[0] is None or entry[0] > now}
+            if note == b"list":
+                left = [one for one in content if one[0] is None or one[0] > now]
+                gone = len(content) - len(left)
+                if left and gone:
+                    self.store.put(key, pickle.dumps(left, 4), updated=0)
             else:
-                left = [entry for entry in content if entry[0] is None or entry[0] > now]
-            if not left:
-                self.store.remove(key)
-            elif len(left) != len(content):
-                self.store.put(key, pickle.dumps(left, 4))
+                left = content[0] is None or content[0] > now
+                gone = 0 if left else 1
+            self.store.count("numValuesRemovedDueToTTLExpiry", gone)
+            if left:
+                continue
+            self.store.remove(key)
+            if note and note != b"list":
+                index, entry_key = pickle.loads(note)
+                known = self.store.get(index, "index")
+                keys = [one for one in pickle.loads(known) if one != entry_key] if known is not None else []
+                if keys:
+                    self.store.put(index, pickle.dumps(keys, 4), "index")
+                else:
+                    self.store.remove(index, "index")
 
 
 def transform_with_state(job):
@@ -425,7 +579,7 @@ def transform_with_state(job):
     util.StatefulProcessorHandle = Handle
     util.ExpiredTimerIterator = lambda client, before_ms: client.expired(before_ms)
     modes = util.TransformWithStateInPandasFuncMode
-    by_rows = call.eval_type == PROCESSOR_ROWS
+    by_rows = call.eval_type in (PROCESSOR_ROWS, PROCESSOR_ROWS_INITIAL)
     convert = values.row_result_converter(call.return_type) if by_rows else None
 
     def write(results):
@@ -445,24 +599,32 @@ def transform_with_state(job):
                 ]
             )
 
-    def row_objects(parts):
+    def row_objects(parts, first, end):
         from pyspark.sql.types import _create_row
 
-        names = groups.names[groups.first_value :]
+        names = groups.names[first:end]
         for part in parts:
-            columns = [
-                values.python_values(job, part.column(i), groups.types[i])
-                for i in range(groups.first_value, len(groups.types))
-            ]
+            columns = [values.python_values(job, part.column(i), groups.types[i]) for i in range(first, end)]
             for row in zip(*columns):
                 yield _create_row(names, row)
 
-    for parts in job.groups():
+    def content(parts, first, end):
         if by_rows:
-            key, content = groups.python_key(parts[0]), row_objects(parts)
-        else:
-            key, content = groups.pandas_key(parts[0]), groups.frames(parts)
-        write(call.function(client, modes.PROCESS_DATA, key, content))
+            return row_objects(parts, first, end)
+        return (groups.frame(groups.table([part], first, end), first, end) for part in parts)
+
+    first, end = groups.first_value, len(groups.types)
+    # Of two sides: behind the keys the side, the columns of the rows, the columns of the initial state.
+    two_sides = job.task.header["has_initial_state"]
+    middle = first + 1 + job.task.header["left_arguments"] if two_sides else end
+    for parts in job.groups():
+        key = groups.python_key(parts[0]) if by_rows else groups.pandas_key(parts[0])
+        if not two_sides:
+            write(call.function(client, modes.PROCESS_DATA, key, content(parts, first, end)))
+            continue
+        left, right = rows.sides_of(parts, first)
+        initial = content(right, middle, end) if right else None
+        write(call.function(client, modes.PROCESS_DATA, key, content(left, first + 1, middle), initial))
     write(call.function(client, modes.PROCESS_TIMER, None, iter([])))
     write(call.function(client, modes.COMPLETE, None, iter([])))
     client.purge()

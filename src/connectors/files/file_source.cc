@@ -562,13 +562,17 @@ Result<std::shared_ptr<const FileRelation>> FileRelation::Make(const StreamReque
     }
   }
   if (paths.empty()) {
-    return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_2047", "'path' is not specified")
+    return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_2047", "'path' is not specified.")
         .Family(ErrorFamily::kIllegalArgument);
   }
   if (paths.size() > 1) {
     return Error::Unsupported("a file stream over several paths");
   }
   FLEUVE_ASSIGN(relation->path_, LocalPathOf(paths[0]));
+  if (!IsGlob(relation->path_) && !StatFile(relation->path_)) {
+    return Error(ErrorKind::kNotFound, "PATH_NOT_FOUND", "Path does not exist: " + paths[0] + ".")
+        .With("path", paths[0]);
+  }
   const bool fixed =
       relation->format_ == FileFormat::kText;  // binary files have columns, but no schema of their own here
   const bool given = request.schema && !request.schema->fields().empty();

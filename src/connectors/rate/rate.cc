@@ -237,11 +237,11 @@ struct MicroBatchOptions {
     }
     FLEUVE_ASSIGN(parsed.start_timestamp, LongOption(options, "startTimestamp", 0));
     if (parsed.start_timestamp < 0) {
-      return BadOption(std::to_string(parsed.start_timestamp), "startTimestamp", "not be negative");
+      return BadOption(std::to_string(parsed.start_timestamp), "startTimestamp", "be non-negative");
     }
     FLEUVE_ASSIGN(parsed.advance_ms, LongOption(options, "advanceMillisPerBatch", 1000));
     if (parsed.advance_ms < 0) {
-      return BadOption(std::to_string(parsed.advance_ms), "advanceMillisPerBatch", "not be negative");
+      return BadOption(std::to_string(parsed.advance_ms), "advanceMillisPerBatch", "be non-negative");
     }
     return parsed;
   }
@@ -319,7 +319,8 @@ class RateProvider final : public SourceProvider {
     const std::string name = micro_batch_ ? "rate-micro-batch" : "rate";
     if (request.schema) {
       return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_2242",
-                   name + " source does not support user-specified schema.")
+                   std::string(micro_batch_ ? "RatePerMicroBatchProvider" : "RateStreamProvider") +
+                       " source does not support user-specified schema.")
           .Family(ErrorFamily::kUnsupportedOperation);
     }
     if (micro_batch_) {
