@@ -289,6 +289,17 @@ bool EraseFrom(StringMap& map, std::string_view key) {
   return std::erase_if(map, [&](const auto& entry) { return entry.first == key; }) > 0;
 }
 
+std::string_view CanonicalPath(std::string_view log_path) {
+  if (!log_path.starts_with("file:/")) {
+    return log_path;
+  }
+  log_path.remove_prefix(std::string_view("file:").size());
+  while (log_path.starts_with("//")) {
+    log_path.remove_prefix(1);
+  }
+  return log_path;
+}
+
 std::string DeletionVectorDescriptor::UniqueId() const {
   std::string id = storage_type + path_or_inline_dv;
   if (offset) {

@@ -29,6 +29,10 @@ void SetIn(StringMap& map, std::string_view key, std::string value);
 /// True where something was removed.
 bool EraseFrom(StringMap& map, std::string_view key);
 
+/// The path of a file as the log keeps it, without the scheme of local files: `file:/a`, `file:///a` and `/a` name one
+/// file. A part of `log_path`. (Delta's protocol leaves absolute paths to URIs; Spark compares them so.)
+std::string_view CanonicalPath(std::string_view log_path);
+
 /// Where the deletion vector of a file is.
 struct DeletionVectorDescriptor {
   /// `u`: file named by a z85 uuid below the table; `i`: inline z85; `p`: absolute path.
@@ -46,7 +50,7 @@ struct DeletionVectorDescriptor {
 
 /// A file of the table.
 struct AddFile {
-  /// As in the log: percent-encoded, relative to the table or absolute.
+  /// As in the log: percent-encoded, relative to the table or absolute; canonical where it was read from a log.
   std::string path;
   PartitionValues partition_values;
   std::int64_t size = 0;

@@ -83,7 +83,7 @@ AddFile ParseAdd(ondemand::object object) {
     const std::string_view key = field.unescaped_key();
     ondemand::value v = field.value();
     if (key == "path") {
-      a.path = Text(v);
+      a.path = CanonicalPath(Text(v));
     } else if (key == "partitionValues") {
       a.partition_values = Values(v);
     } else if (key == "size") {
@@ -115,7 +115,7 @@ RemoveFile ParseRemove(ondemand::object object) {
     const std::string_view key = field.unescaped_key();
     ondemand::value v = field.value();
     if (key == "path") {
-      r.path = Text(v);
+      r.path = CanonicalPath(Text(v));
     } else if (key == "deletionTimestamp") {
       r.deletion_timestamp = OptionalInt(v);
     } else if (key == "dataChange") {

@@ -212,7 +212,7 @@ Action ToAction(const std::string& kind, const Record& r) {
   }
   if (kind == "remove") {
     RemoveFile f;
-    f.path = r.Text("path");
+    f.path = CanonicalPath(r.Text("path"));
     f.deletion_timestamp = r.OptionalInt("deletionTimestamp");
     f.data_change = r.Bool("dataChange", false);
     if (r.Get("extendedFileMetadata") != nullptr) {

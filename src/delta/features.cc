@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/bytes.h"
+#include "types/collation.h"
 
 namespace fleuve::delta {
 namespace {
@@ -325,6 +326,9 @@ Result<Protocol> WithoutFeature(const Protocol& protocol, std::string_view featu
 }
 
 Result<std::vector<std::string>> FeaturesNeeded(const Metadata& metadata, const types::Schema& schema) {
+  if (const std::string* collation = types::CollationIn(schema)) {
+    return Error::Unsupported("writing a Delta table with strings of the collation " + *collation);
+  }
   std::vector<std::string> needed;
   const StringMap& conf = metadata.configuration;
   if (IsTrue(conf, "delta.enableDeletionVectors")) {

@@ -67,6 +67,7 @@ char* FileSegment::Builder::Room(std::size_t bytes) {
 void FileSegment::Builder::Add(const AddFile& file) { Add(file, file.path, file.stats); }
 
 void FileSegment::Builder::Add(const AddFile& file, std::string_view path, std::string_view stats) {
+  path = CanonicalPath(path);
   Row row;
   char* text = Room(path.size() + stats.size());
   std::copy(path.begin(), path.end(), text);
@@ -144,6 +145,7 @@ std::shared_ptr<const FileSet> FileSet::FromSegment(std::shared_ptr<const FileSe
 }
 
 void FileSet::Remove(std::string_view path, const std::string& vector_id, std::vector<bool>& writable) {
+  path = CanonicalPath(path);
   for (std::size_t p = parts_.size(); p-- > 0;) {
     Part& part = parts_[p];
     bool found = false;
@@ -258,6 +260,7 @@ bool FileSet::Cursor::Next(AddFile* file) {
 }
 
 std::optional<AddFile> FileSet::Find(std::string_view path) const {
+  path = CanonicalPath(path);
   std::optional<AddFile> file;
   for (const Part& part : parts_) {
     part.segment->FindPath(path, [&](std::size_t row) {

@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -162,6 +163,34 @@ TEST(FileSets, AnyOrderOfCommitsGivesTheSameFilesAsAMap) {
     EXPECT_TRUE(seen.contains(path));
     EXPECT_TRUE(set->Find(path).has_value());
   }
+}
+
+TEST(FileSets, AnAbsolutePathIsOneFileWithAndWithoutItsScheme) {
+  const std::vector<std::string> forms = {"/a/b%20c", "file:/a/b%20c", "file:///a/b%20c"};
+  for (const std::string& added : forms) {
+    const AddFile file = File(added);
+    const auto set = FileSet::Empty()->Apply({}, {&file});
+    for (const std::string& other : forms) {
+      EXPECT_TRUE(set->Find(other).has_value()) << added << " " << other;
+      const RemoveFile gone = Gone(other);
+      EXPECT_EQ(set->Apply({&gone}, {})->count(), 0) << added << " " << other;
+    }
+  }
+  const auto parsed = ParseActions(R"({"remove":{"path":"file:///a/b%20c","dataChange":true}})", "log");
+  ASSERT_TRUE(parsed.ok());
+  EXPECT_EQ(std::get<RemoveFile>(parsed->front()).path, "/a/b%20c");
+}
+
+TEST(Features, CollationsAreRefusedWhereTheyWouldBeWritten) {
+  Metadata metadata;
+  const auto needed = [&metadata](DataType type) -> std::string {
+    const auto names = FeaturesNeeded(metadata, DataType::Struct({{"c", std::move(type), true, Json()}}));
+    return names.ok() ? "" : names.error().message();
+  };
+  EXPECT_EQ(needed(DataType::String()), "");
+  EXPECT_THAT(needed(DataType::String("UNICODE")), testing::HasSubstr("UNICODE"));
+  EXPECT_THAT(needed(DataType::Array(DataType::Map(DataType::Int(), DataType::String("UTF8_LCASE"), true), true)),
+              testing::HasSubstr("UTF8_LCASE"));
 }
 
 TEST_F(TableTest, CommitsAreSeenByOthersOneByOne) {

@@ -133,13 +133,7 @@ std::string EncodeUriPath(std::string_view path) {
 }
 
 Result<std::string> AbsolutePath(const storage::Location& table, std::string_view log_path) {
-  if (log_path.starts_with("file:")) {
-    std::string_view rest = log_path.substr(5);
-    while (rest.starts_with("//")) {
-      rest.remove_prefix(1);
-    }
-    return PercentDecode(rest);
-  }
+  log_path = CanonicalPath(log_path);
   if (log_path.starts_with("/")) {
     return PercentDecode(log_path);
   }

@@ -158,12 +158,6 @@ bool IsNativeCast(const DataType& from, const DataType& to) {
   return false;
 }
 
-void RefuseCollation(const DataType& type) {
-  if (type.IsString() && !type.collation().empty() && type.collation() != "UTF8_BINARY") {
-    RaiseError(Error::Unsupported("comparison of strings with the collation " + type.collation()));
-  }
-}
-
 }  // namespace
 
 ParsedPtr Translator::Ref(const Column& column) {
@@ -288,7 +282,6 @@ ParsedPtr Translator::CallExpr(const plan::ExprPtr& expr) {
       {"ge", ExpressionType::COMPARE_GREATERTHANOREQUALTO},
       {"eqnullsafe", ExpressionType::COMPARE_NOT_DISTINCT_FROM}};
   if (const auto comparison = kComparisons.find(name); comparison != kComparisons.end()) {
-    RefuseCollation(children[0]->type);
     if (CarrierType(children[0]->type) != CarrierType(children[1]->type)) {
       RaiseError(Error::Internal("operands of " + expr->display + " have two types: " +
                                  children[0]->type.SimpleString() + ", " + children[1]->type.SimpleString()));
@@ -321,7 +314,6 @@ ParsedPtr Translator::CallExpr(const plan::ExprPtr& expr) {
     return OrElse(FunctionOf("isnan", Expr(children[0])), false);
   }
   if (name == "in") {
-    RefuseCollation(children[0]->type);
     if (children.size() == 1) {
       return Constant(duckdb::Value::BOOLEAN(false));
     }
@@ -559,7 +551,6 @@ ParsedPtr Translator::Subquery(const plan::ExprPtr& expr) {
 duckdb::vector<duckdb::OrderByNode> Translator::Orders(const std::vector<plan::SortKey>& keys) {
   duckdb::vector<duckdb::OrderByNode> orders;
   for (const auto& key : keys) {
-    RefuseCollation(key.expr->type);
     orders.emplace_back(key.ascending ? duckdb::OrderType::ASCENDING : duckdb::OrderType::DESCENDING,
                         key.nulls_first ? duckdb::OrderByNullType::NULLS_FIRST : duckdb::OrderByNullType::NULLS_LAST,
                         Expr(key.expr));

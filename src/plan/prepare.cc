@@ -69,6 +69,7 @@ Result<PlanPtr> PrepareSubqueries(const PlanPtr& plan, const ScanOptions& option
 }
 
 Result<PlanPtr> PrepareHere(const PlanPtr& plan, const ScanOptions& options, const AnalysisConfig& config) {
+  FLEUVE_TRY(RefuseCollations(plan));
   FLEUVE_ASSIGN(PlanPtr made, PrepareSubqueries(plan, options, config));
   made = LimitRecursions(made);
   made = FoldLiterals(made);

@@ -31,6 +31,8 @@ std::vector<ExprPtr> Flatten(const ExprPtr& expr, const char* function);
 /// A balanced tree of `and` (or `or`) over at least one operand.
 ExprPtr Balanced(const std::vector<ExprPtr>& operands, const char* function);
 
+/// Refuses operations on strings with a collation; they may be read and carried.
+Result<void> RefuseCollations(const PlanPtr& plan);
 /// Literals that are cast to a wider type have that type.
 PlanPtr FoldLiterals(const PlanPtr& plan);
 /// Leaves out columns that nothing above needs (`_metadata` above all).

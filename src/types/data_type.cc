@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/bytes.h"
+#include "types/collated_fields_internal.h"
 
 namespace fleuve::types {
 namespace {
@@ -433,8 +434,14 @@ Json DataType::ToJson() const {
       Json list{Json::Array()};
       for (const auto& field : fields()) {
         Json item;
-        item.Set("name", field.name).Set("type", field.type.ToJson()).Set("nullable", field.nullable);
-        item.Set("metadata", field.metadata.is_object() ? field.metadata : Json(Json::Object()));
+        Json collations{Json::Object()};
+        const DataType plain = WithoutCollations(field.type, field.name, &collations);
+        item.Set("name", field.name).Set("type", plain.ToJson()).Set("nullable", field.nullable);
+        Json metadata = field.metadata.is_object() ? field.metadata : Json(Json::Object());
+        if (!collations.fields().empty()) {
+          metadata.Set(kCollationsKey, std::move(collations));
+        }
+        item.Set("metadata", std::move(metadata));
         list.Append(std::move(item));
       }
       Json json;
@@ -482,9 +489,16 @@ Result<DataType> DataType::FromJson(const Json& json) {
     std::vector<StructField> fields;
     for (const auto& item : json["fields"].items()) {
       FLEUVE_ASSIGN(auto field_type, FromJson(item["type"]));
-      const Json& metadata = item["metadata"];
+      Json metadata{Json::Object()};
+      for (const auto& [key, value] : item["metadata"].fields()) {
+        if (key == kCollationsKey) {
+          field_type = WithCollations(field_type, item["name"].AsString(), value);
+        } else {
+          metadata.Set(key, value);
+        }
+      }
       fields.push_back({item["name"].AsString(), std::move(field_type), item["nullable"].AsBool(true),
-                        metadata.fields().empty() ? Json() : metadata});
+                        metadata.fields().empty() ? Json() : std::move(metadata)});
     }
     return Struct(std::move(fields));
   }

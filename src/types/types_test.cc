@@ -79,5 +79,32 @@ TEST(MetadataOrderTest, KeysStandAsInScalasMaps) {
   EXPECT_EQ(shown("{}"), "{}");
 }
 
+TEST(DataType, CollationsStandInTheMetadataOfFields) {
+  const char* text =
+      R"({"type":"struct","fields":[)"
+      R"({"name":"a","type":"string","nullable":true,"metadata":{"comment":"c","__COLLATIONS":{"a":"icu.UNICODE_CI"}}},)"
+      R"({"name":"b","type":{"type":"map","keyType":"string","valueType":{"type":"array","elementType":"string",)"
+      R"("containsNull":true},"valueContainsNull":true},"nullable":true,)"
+      R"("metadata":{"__COLLATIONS":{"b.value.element":"spark.UTF8_LCASE"}}},)"
+      R"({"name":"s","type":{"type":"struct","fields":[{"name":"x","type":"string","nullable":true,)"
+      R"("metadata":{"__COLLATIONS":{"x":"icu.UNICODE"}}}]},"nullable":true,"metadata":{}}]})";
+  const auto json = Json::Parse(text);
+  ASSERT_TRUE(json.ok());
+  const auto type = DataType::FromJson(*json);
+  ASSERT_TRUE(type.ok());
+  EXPECT_EQ(type->fields()[0].type.collation(), "UNICODE_CI");
+  EXPECT_EQ(type->fields()[0].metadata.Dump(), R"({"comment":"c"})");
+  EXPECT_EQ(type->fields()[1].type.value().element().collation(), "UTF8_LCASE");
+  EXPECT_EQ(type->fields()[1].type.key(), DataType::String());
+  EXPECT_EQ(type->fields()[2].type.fields()[0].type.collation(), "UNICODE");
+  EXPECT_EQ(type->ToJson().Dump(), text);
+
+  const auto versioned =
+      DataType::FromJson(*Json::Parse(R"({"type":"struct","fields":[{"name":"a","type":"string","nullable":true,)"
+                                      R"("metadata":{"__COLLATIONS":{"a":"icu.de_CI.75.1"}}}]})"));
+  ASSERT_TRUE(versioned.ok());
+  EXPECT_EQ(versioned->fields()[0].type.collation(), "de_CI");
+}
+
 }  // namespace
 }  // namespace fleuve::types
