@@ -240,6 +240,33 @@ TEST_F(AnalyzerTest, ValuesThatNestTooDeeplyAreRefused) {
   }
 }
 
+TEST_F(AnalyzerTest, CollatedStringsAreCarriedButNotLookedAt) {
+  const std::string collated =
+      Select("range { end: 3 step: 1 }",
+             {As("cast { expr { literal { string: \"a\" } } type { string { collation: \"UTF8_LCASE\" } } }", "c")});
+  const std::string column = Attr("c");
+  const std::string text = "literal { string: \"A\" }";
+  const auto prepared = [this](const std::string& plan) {
+    const Result<PlanPtr> analyzed = Run(plan);
+    const Result<PlanPtr> made = analyzed.ok() ? Prepare(*analyzed, resolver_.Config()) : analyzed;
+    return made.ok() ? "" : made.error().message();
+  };
+  const std::string refused = "an operation on strings with the collation UTF8_LCASE";
+  EXPECT_EQ(prepared("limit { input { " + Select(collated, {column}) + " } limit: 1 }"), "");
+  EXPECT_EQ(prepared(Select(collated, {Fn("isnull", {column})})), "");
+  EXPECT_EQ(prepared(Select(collated, {Fn("count", {column})})), "");
+  for (const std::string& plan :
+       {"filter { input { " + collated + " } condition { " + Fn("==", {column, text}) + " } }",
+        Select(collated, {Fn("upper", {column})}), Select(collated, {Fn("max", {column})}),
+        Select(collated, {Fn("length", {Fn("concat", {column, text})})}),
+        "deduplicate { input { " + collated + " } all_columns_as_keys: true }",
+        "sort { input { " + collated + " } order { child { " + column + " } direction: SORT_DIRECTION_ASCENDING } }",
+        "aggregate { input { " + collated + " } group_type: GROUP_TYPE_GROUPBY grouping_expressions { " + column +
+            " } }"}) {
+    EXPECT_THAT(prepared(plan), HasSubstr(refused)) << plan;
+  }
+}
+
 TEST_F(AnalyzerTest, FiltersReachTheTableAndGuardWhatCanFail) {
   const std::string cast = "cast { expr { " + Attr("name") + " } type_str: \"int\" }";
   const std::string input = Select(Table(), {As(Attr("id"), "i"), As(cast, "n")});
