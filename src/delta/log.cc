@@ -752,6 +752,9 @@ class Log final : public DeltaLog {
     const std::string path = CompactionPath(location_.path, file.first, file.last);
     FLEUVE_ASSIGN(const std::string text, location_.store->Get(path));
     FLEUVE_ASSIGN(const std::vector<Action> actions, ParseActions(text, path));
+    if (!IsReconciled(actions)) {
+      return Error(ErrorKind::kCorrupt, "DELTA_CORRUPT_LOG", path + " holds two actions of one file.");
+    }
     return ApplyCommit(before, file.last, before.timestamp_ms, actions);
   }
 

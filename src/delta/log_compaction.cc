@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
+#include <unordered_set>
 
 #include "base/ids.h"
 #include "delta/actions_internal.h"
@@ -12,25 +14,42 @@ std::string CompactionPath(std::string_view table_path, std::int64_t first, std:
   return LogFolder(table_path) + "/" + VersionName(first) + "." + VersionName(last) + ".compacted.json";
 }
 
+namespace {
+
+template <typename File>
+std::string Key(const File& file) {
+  return file.path + '\0' + (file.deletion_vector ? file.deletion_vector->UniqueId() : std::string());
+}
+
+}  // namespace
+
+bool IsReconciled(const std::vector<Action>& actions) {
+  std::unordered_set<std::string> files;
+  return std::all_of(actions.begin(), actions.end(), [&](const Action& action) {
+    if (const auto* add = std::get_if<AddFile>(&action)) {
+      return files.insert(Key(*add)).second;
+    }
+    const auto* remove = std::get_if<RemoveFile>(&action);
+    return remove == nullptr || files.insert(Key(*remove)).second;
+  });
+}
+
 std::vector<Action> Compact(const std::vector<std::vector<Action>>& commits) {
   std::optional<Protocol> protocol;
   std::optional<Metadata> metadata;
   std::map<std::string, SetTransaction> transactions;
   std::map<std::string, DomainMetadata> domains;
   std::map<std::string, Action> files;
-  const auto key = [](const auto& file) {
-    return file.path + '\0' + (file.deletion_vector ? file.deletion_vector->UniqueId() : std::string());
-  };
   for (const std::vector<Action>& commit : commits) {
     // Within a commit removals come first: a file both removed and added is there.
     for (const Action& action : commit) {
       if (const auto* remove = std::get_if<RemoveFile>(&action)) {
-        files.insert_or_assign(key(*remove), *remove);
+        files.insert_or_assign(Key(*remove), *remove);
       }
     }
     for (const Action& action : commit) {
       if (const auto* add = std::get_if<AddFile>(&action)) {
-        files.insert_or_assign(key(*add), *add);
+        files.insert_or_assign(Key(*add), *add);
       } else if (const auto* p = std::get_if<Protocol>(&action)) {
         protocol = *p;
       } else if (const auto* m = std::get_if<Metadata>(&action)) {

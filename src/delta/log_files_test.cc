@@ -104,6 +104,16 @@ TEST_F(TableTest, ACompactionStandsForItsCommits) {
   EXPECT_FALSE(Fresh()->At(2).ok());
   EXPECT_EQ((*Fresh()->At(1))->file_count(), 2);
 
+  // One that holds two actions of a file is left aside: which of them counts cannot be told.
+  const std::string compacted = *store_->Get(CompactionPath("/t", 1, 3));
+  ASSERT_TRUE(store_->Put(CommitPath("/t", 2), commit, storage::PutMode::kOverwrite).ok());
+  std::string twice = compacted;
+  AppendJsonLine(twice, Action(File("b")));
+  ASSERT_TRUE(store_->Put(CompactionPath("/t", 1, 3), twice, storage::PutMode::kOverwrite).ok());
+  EXPECT_FALSE((*Fresh()->Latest())->FindFile("b"));
+  EXPECT_EQ((*Fresh()->Latest())->file_count(), before->file_count());
+  ASSERT_TRUE(store_->Put(CompactionPath("/t", 1, 3), compacted, storage::PutMode::kOverwrite).ok());
+
   // It never hides a hole, and one that cannot be read is left aside.
   ASSERT_TRUE(store_->Delete(CommitPath("/t", 2)).ok());
   EXPECT_EQ(Fresh()->Latest().error().condition(), "DELTA_VERSIONS_NOT_CONTIGUOUS");
