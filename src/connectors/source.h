@@ -35,9 +35,10 @@ struct BatchInput {
   std::shared_ptr<const plan::RowScan> rows;
   /// Further scans beside `scan`, of the same columns by name (change files beside whole files).
   std::vector<std::shared_ptr<const plan::FileScan>> more_scans;
-  /// Analyzed plans over file scans beside `scan`: their columns are found by name in the source's schema, `_metadata`
-  /// among them.
-  std::vector<plan::PlanPtr> plans;
+  /// Makes analyzed plans that are read beside `scan`: their columns are found by name in the source's schema,
+  /// `_metadata` among them. Called once for each leaf of the query that reads the source; null: there are none. Plans
+  /// that were made for one leaf may be run again, one run after the other.
+  std::function<std::vector<plan::PlanPtr>()> make_plans;
   /// Over the attributes of `SourceContext::event_time`: only rows for which it is true are read. May be null.
   plan::ExprPtr filter;
   /// Rows that a scan will give where the source knows it (Delta statistics); -1: counted while running.

@@ -131,7 +131,7 @@ Result<PlanPtr> ScansLeaf(const plan::LogicalPlan& leaf, const connectors::Batch
     }
   }
   PlanPtr made;
-  if (scans.size() == 1 && input.plans.empty()) {
+  if (scans.size() == 1 && !input.make_plans) {
     FLEUVE_ASSIGN(made, ScanLeaf(leaf, scans.front(), index));
   } else {
     auto all = std::make_shared<plan::LogicalPlan>();
@@ -148,8 +148,10 @@ Result<PlanPtr> ScansLeaf(const plan::LogicalPlan& leaf, const connectors::Batch
       FLEUVE_ASSIGN(PlanPtr child, ScanLeaf(fresh(), scan, index));
       all->children.push_back(std::move(child));
     }
-    for (const auto& plan : input.plans) {
-      all->children.push_back(PlanLeaf(fresh(), plan, index));
+    if (input.make_plans) {
+      for (const PlanPtr& plan : input.make_plans()) {
+        all->children.push_back(PlanLeaf(fresh(), plan, index));
+      }
     }
     if (all->children.size() == 1) {
       std::vector<plan::ExprPtr> exprs;
@@ -165,7 +167,7 @@ Result<PlanPtr> ScansLeaf(const plan::LogicalPlan& leaf, const connectors::Batch
 }
 
 bool HasScan(const connectors::BatchInput& input) {
-  return (input.scan && !input.scan->files.empty()) || !input.plans.empty() ||
+  return (input.scan && !input.scan->files.empty()) || input.make_plans != nullptr ||
          std::any_of(input.more_scans.begin(), input.more_scans.end(),
                      [](const auto& scan) { return !scan->files.empty(); });
 }

@@ -163,10 +163,15 @@ def test_a_large_batch_is_read_as_often_as_it_is_used(spark, folder, broker):
     query.awaitTermination()
     assert open(seen).read() == "%d %d 5\n" % (count, count * (count - 1) // 2)
     frame = stream(spark, broker, topic).selectExpr(NUMBER)
-    query = (frame.union(frame).writeStream.format("delta").option("checkpointLocation", folder + "/cp2").trigger(availableNow=True).start(folder + "/both"))
+    # Each side of the union reads everything once: none takes what is the other's.
+    sides = frame.selectExpr("id", "'a' AS side").union(frame.selectExpr("id", "'b' AS side"))
+    query = (sides.writeStream.format("delta").option("checkpointLocation", folder + "/cp2").trigger(availableNow=True).start(folder + "/both"))
     query.awaitTermination()
     both = spark.read.format("delta").load(folder + "/both")
     assert both.count() == 2 * count and both.agg({"id": "sum"}).collect()[0][0] == count * (count - 1)
+    for side in "ab":
+        one = both.filter("side = '%s'" % side)
+        assert (one.count(), one.select("id").distinct().count()) == (count, count)
 
 
 def test_kafka_to_delta_exactly_once_through_kills(start_server, folder, broker):

@@ -782,9 +782,13 @@ Result<BatchInput> CloudRelation::Input(const std::vector<ListedFile>& files) co
     shape.columns = std::move(one.columns);
     shape.absent = std::move(one.absent);
   }
+  std::vector<plan::PlanPtr> plans;
   for (const auto& [text, shape] : shapes) {
     FLEUVE_ASSIGN(plan::PlanPtr plan, RescuePlan(shape.files, shape.columns, shape.absent));
-    input.plans.push_back(std::move(plan));
+    plans.push_back(std::move(plan));
+  }
+  if (!plans.empty()) {
+    input.make_plans = [plans = std::move(plans)] { return plans; };
   }
   return input;
 }

@@ -423,15 +423,9 @@ Result<int> Consumer::Pump(int timeout_ms) {
 }
 
 Result<std::vector<columnar::RecordBatch>> Consumer::Read(const std::vector<OffsetRange>& ranges,
-                                                          const std::shared_ptr<const types::Schema>& schema,
-                                                          std::int64_t* rows) {
+                                                          const std::shared_ptr<const types::Schema>& schema) {
   FLEUVE_TRY(Begin(ranges));
-  FLEUVE_ASSIGN(auto batches, ReadInto(schema, INT64_MAX, std::make_shared<Spill>(kHeldBytes), nullptr));
-  *rows = 0;
-  for (const columnar::RecordBatch& batch : batches) {
-    *rows += batch.row_count();
-  }
-  return batches;
+  return ReadInto(schema, INT64_MAX, std::make_shared<Spill>(kHeldBytes), nullptr);
 }
 
 Result<void> Consumer::Begin(const std::vector<OffsetRange>& ranges) {

@@ -5,6 +5,7 @@
 // is done on several threads.
 
 #include <set>
+#include <utility>
 
 #include "connectors/kafka/kafka_internal.h"
 #include "plan/external.h"
@@ -43,6 +44,11 @@ class Pass {
     ready_.pop_front();
     return batch;
   }
+  /// True once everything was given.
+  bool at_end() {
+    const std::lock_guard turn(turn_);
+    return ready_.empty() && consumer_->at_end();
+  }
 
  private:
   const std::unique_ptr<Consumer> own_;
@@ -52,36 +58,26 @@ class Pass {
   std::deque<columnar::RecordBatch> ready_;
 };
 
-/// The passes of one batch: the first one is that of the source's own consumer; a plan that runs once more (because its
-/// commit met another, or a query reads the batch twice) reads again with a consumer of its own.
+/// What plans that belong together read: a pass each time they run. The first pass may be given; a plan that runs once
+/// more (because its commit met another) reads again with a consumer of its own.
 class Passes {
  public:
-  Passes(Consumer* consumer, std::vector<columnar::RecordBatch> first, std::vector<OffsetRange> ranges,
-         OpenConsumer open, std::shared_ptr<const types::Schema> schema)
-      : ranges_(std::move(ranges)),
-        open_(std::move(open)),
-        schema_(schema),
-        pass_(std::make_shared<Pass>(nullptr, consumer, std::move(first), std::move(schema))) {}
+  Passes(std::shared_ptr<Pass> first, std::vector<OffsetRange> ranges, OpenConsumer open,
+         std::shared_ptr<const types::Schema> schema)
+      : ranges_(std::move(ranges)), open_(std::move(open)), schema_(std::move(schema)), pass_(std::move(first)) {}
 
-  /// The pass that operator `run` takes part in: each takes part once.
+  /// The pass that operator `run` takes part in: each takes part once, and nobody in one that was given up on the way.
   Result<std::shared_ptr<Pass>> For(int run) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (runs_.insert(run).second) {
-        return pass_;
-      }
-    }
-    FLEUVE_ASSIGN(auto consumer, open_());
-    FLEUVE_TRY(consumer->Begin(ranges_));
-    Consumer* const reader = consumer.get();
-    auto fresh = std::make_shared<Pass>(std::move(consumer), reader, std::vector<columnar::RecordBatch>(), schema_);
     const std::lock_guard lock(mutex_);
-    if (runs_.contains(run)) {
-      pass_ = std::move(fresh);
-      runs_ = {run};
-    } else {
-      runs_.insert(run);  // another operator was faster
+    const bool is_given_up = !runs_.empty() && pass_.use_count() == 1 && !pass_->at_end();
+    if (pass_ == nullptr || runs_.contains(run) || is_given_up) {
+      FLEUVE_ASSIGN(auto consumer, open_());
+      FLEUVE_TRY(consumer->Begin(ranges_));
+      Consumer* const reader = consumer.get();
+      pass_ = std::make_shared<Pass>(std::move(consumer), reader, std::vector<columnar::RecordBatch>(), schema_);
+      runs_.clear();
     }
+    runs_.insert(run);
     return pass_;
   }
 
@@ -90,6 +86,7 @@ class Passes {
   const OpenConsumer open_;
   const std::shared_ptr<const types::Schema> schema_;
   std::mutex mutex_;
+  /// Null until the first run where none was given. Runs hold it as long as they last.
   std::shared_ptr<Pass> pass_;
   std::set<int> runs_;
 };
@@ -136,12 +133,7 @@ class FeedRuntime final : public plan::ExternalRuntime {
   const int run_;
 };
 
-}  // namespace
-
-std::vector<plan::PlanPtr> FeedPlans(Consumer* consumer, std::vector<columnar::RecordBatch> first,
-                                     std::vector<OffsetRange> ranges, OpenConsumer open,
-                                     const std::shared_ptr<const types::Schema>& schema) {
-  const auto passes = std::make_shared<Passes>(consumer, std::move(first), std::move(ranges), std::move(open), schema);
+std::vector<plan::PlanPtr> PlansOver(const std::shared_ptr<Passes>& passes, const types::Schema& schema) {
   std::vector<plan::PlanPtr> plans;
   for (int run = 0; run < kRuns; ++run) {
     // An operator stands over rows; this one asks for none.
@@ -154,7 +146,7 @@ std::vector<plan::PlanPtr> FeedPlans(Consumer* consumer, std::vector<columnar::R
     context->runtime = std::make_shared<FeedRuntime>(passes, run);
     auto function = std::make_shared<plan::ExternalFunction>();
     function->name = "kafka";
-    function->type = *schema;
+    function->type = schema;
     function->deterministic = false;
     function->context = context;
     plan::ExternalCall call;
@@ -169,11 +161,24 @@ std::vector<plan::PlanPtr> FeedPlans(Consumer* consumer, std::vector<columnar::R
     read->kind = plan::PlanKind::kExternal;
     read->exprs.push_back(plan::MakeAttribute(leaf->output.front()));
     read->external = std::move(op);
-    read->output = plan::AttributesOf(*schema);
+    read->output = plan::AttributesOf(schema);
     read->children.push_back(std::move(leaf));
     plans.push_back(std::move(read));
   }
   return plans;
+}
+
+}  // namespace
+
+std::function<std::vector<plan::PlanPtr>()> Feed(Consumer* consumer, std::vector<columnar::RecordBatch> first,
+                                                 std::vector<OffsetRange> ranges, OpenConsumer open,
+                                                 std::shared_ptr<const types::Schema> schema) {
+  // Shared by the copies of the function: one of their calls gets it.
+  auto begun =
+      std::make_shared<std::shared_ptr<Pass>>(std::make_shared<Pass>(nullptr, consumer, std::move(first), schema));
+  return [begun = std::move(begun), ranges = std::move(ranges), open = std::move(open), schema = std::move(schema)] {
+    return PlansOver(std::make_shared<Passes>(std::exchange(*begun, nullptr), ranges, open, schema), *schema);
+  };
 }
 
 }  // namespace fleuve::connectors::kafka

@@ -132,7 +132,6 @@ class RowBuilder {
   void Add(const rd_kafka_message_t& message);
   /// The batches so far; the builder is empty afterwards.
   std::vector<columnar::RecordBatch> Take();
-  std::int64_t rows() const { return rows_; }
   /// Of keys, values and headers so far.
   std::int64_t bytes() const { return bytes_; }
 
@@ -145,7 +144,6 @@ class RowBuilder {
   std::shared_ptr<Spill> spill_;
   std::unique_ptr<Columns> columns_;
   std::vector<columnar::RecordBatch> done_;
-  std::int64_t rows_ = 0;
   std::int64_t bytes_ = 0;
 };
 
@@ -178,8 +176,7 @@ class Consumer {
                                    bool is_start);
   /// The records of the ranges, by partition.
   Result<std::vector<columnar::RecordBatch>> Read(const std::vector<OffsetRange>& ranges,
-                                                  const std::shared_ptr<const types::Schema>& schema,
-                                                  std::int64_t* rows);
+                                                  const std::shared_ptr<const types::Schema>& schema);
   /// Begins to read the ranges, which `ReadSome` then does.
   Result<void> Begin(const std::vector<OffsetRange>& ranges);
   /// The next records: all that are left, or as many as have about `most_bytes`. Empty only at the end of the ranges.
@@ -242,13 +239,13 @@ class Consumer {
 
 /// Opens a consumer of its own for a read that happens again.
 using OpenConsumer = std::function<Result<std::unique_ptr<Consumer>>()>;
-/// Plans that together read ranges piece by piece while they run, so that a batch of any size needs the memory of a few
-/// pieces. Each may run more than once.
-/// \param consumer  has begun to read `ranges`; outlives the runs and does nothing else while they last.
-/// \param first  what it has given so far.
-std::vector<plan::PlanPtr> FeedPlans(Consumer* consumer, std::vector<columnar::RecordBatch> first,
-                                     std::vector<OffsetRange> ranges, OpenConsumer open,
-                                     const std::shared_ptr<const types::Schema>& schema);
+/// Makes plans that together read ranges piece by piece while they run, so that a batch of any size needs the memory of
+/// a few pieces. The plans of one call belong together: they may run again once a run of all of them is over.
+/// \param consumer  has begun to read `ranges`: the plans of the first call go on with it; it outlives their runs and
+/// does nothing else while they last. \param first  what it has given so far.
+std::function<std::vector<plan::PlanPtr>()> Feed(Consumer* consumer, std::vector<columnar::RecordBatch> first,
+                                                 std::vector<OffsetRange> ranges, OpenConsumer open,
+                                                 std::shared_ptr<const types::Schema> schema);
 
 std::shared_ptr<SourceProvider> MakeKafkaSourceProvider();
 

@@ -206,7 +206,6 @@ void RowBuilder::Add(const rd_kafka_message_t& message) {
     }
     to.headers->PutList(to.header->length, some);
   }
-  ++rows_;
   bytes_ += static_cast<std::int64_t>(size) + kRowBytes;
 }
 
@@ -241,7 +240,6 @@ void RowBuilder::Close() {
 
 std::vector<columnar::RecordBatch> RowBuilder::Take() {
   Close();
-  rows_ = 0;
   bytes_ = 0;
   return std::exchange(done_, {});
 }

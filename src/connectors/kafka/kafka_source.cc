@@ -173,7 +173,7 @@ class KafkaSource final : public Source {
     FLEUVE_ASSIGN(auto batches, consumer_->ReadSome(schema_, kReadAheadBytes, nullptr));
     BatchInput input;
     if (!consumer_->at_end()) {
-      input.plans = FeedPlans(
+      input.make_plans = Feed(
           consumer_.get(), std::move(batches), std::move(ranges),
           [options = options_, path = context_.metadata_path, token = context_.token] {
             return Consumer::Open(options, GroupId(options, path), token);
@@ -393,9 +393,8 @@ class KafkaBatchTable final : public plan::TableSource {
       }
       ranges.push_back(std::move(range));
     }
-    std::int64_t count = 0;
     auto rows = std::make_shared<plan::RowScan>();
-    FLEUVE_ASSIGN(rows->batches, consumer->Read(ranges, schema_, &count));
+    FLEUVE_ASSIGN(rows->batches, consumer->Read(ranges, schema_));
     return std::shared_ptr<const plan::RowScan>(std::move(rows));
   }
 

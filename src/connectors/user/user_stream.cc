@@ -109,7 +109,7 @@ class UserStreamSource final : public Source {
     }
     FLEUVE_ASSIGN(plan::PlanPtr plan,
                   ReadPlan(made_, function_, event.bytes, plan::AttributesOf(made_.schema), context_.config));
-    input.plans.push_back(std::move(plan));
+    input.make_plans = [plan = std::move(plan)] { return std::vector<plan::PlanPtr>{plan}; };
     return input;
   }
 
