@@ -57,8 +57,6 @@ class Resolution {
   Resolution(Schema writer, Schema reader);
 
   const Action& root() const { return *root_; }
-  const Schema& writer() const { return writer_; }
-  const Schema& reader() const { return reader_; }
 
  private:
   Schema writer_;

@@ -147,6 +147,10 @@ Result<AvroOptions> AvroOptions::Parse(const Options& options, const std::string
   bool names_registry = false;
   for (const auto& [key, value] : options) {
     const std::string name = AsciiLower(key);
+    const bool of_registry = !RegistryName(name).empty();
+    if (function == (of_registry ? "schema_of_avro" : "to_avro")) {
+      return Error::Unsupported("the option " + key + " of " + function);
+    }
     if (name == "mode") {
       FLEUVE_TRY(SetMode(value, function, &parsed));
     } else if (name == "avroschema") {

@@ -18,7 +18,7 @@ constexpr std::int64_t kPauseMs = 100;
 /// How long a number that nobody knows is not asked for again.
 constexpr std::int64_t kUnknownMs = 5000;
 
-std::int64_t NowMs() { return Clock::System()->NowMillis(); }
+std::int64_t NowMs() { return Clock::System()->MonotonicNanos() / 1'000'000; }
 
 Error Unavailable(const std::string& url, const std::string& reason) {
   return Error(ErrorKind::kTransient, "FLEUVE_SCHEMA_REGISTRY_UNAVAILABLE",
@@ -88,7 +88,6 @@ std::shared_ptr<SchemaRegistry> SchemaRegistry::At(const Address& address) {
 }
 
 Result<Json> SchemaRegistry::Ask(const std::string& path, const std::optional<std::string>& body) const {
-  const std::string all = Join(address_.urls, ",");
   std::string reason;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     if (attempt > 0) {
@@ -114,8 +113,22 @@ Result<Json> SchemaRegistry::Ask(const std::string& path, const std::optional<st
       return json;
     }
   }
-  return Unavailable(all, reason);
+  return Unavailable(Join(address_.urls, ","), reason);
 }
+
+namespace {
+
+/// The number of a schema in an answer.
+Result<std::int32_t> NumberIn(const Json& reply, const Address& address) {
+  const Json& id = reply["id"];
+  if (!id.is_int()) {
+    return Refused(ErrorKind::kInvalidArgument, Join(address.urls, ","), "the number of a schema",
+                   "its answer has no integer \"id\"");
+  }
+  return static_cast<std::int32_t>(id.AsInt());
+}
+
+}  // namespace
 
 Result<avro::Schema> SchemaRegistry::ById(std::int32_t id) {
   {
@@ -135,6 +148,7 @@ Result<avro::Schema> SchemaRegistry::ById(std::int32_t id) {
   if (!reply.ok()) {
     if (reply.error().kind() == ErrorKind::kNotFound) {
       const std::lock_guard lock(mutex_);
+      std::erase_if(unknown_, [](const auto& entry) { return NowMs() - entry.second.second >= kUnknownMs; });
       unknown_.insert_or_assign(id, std::pair(reply.error(), NowMs()));
     }
     return std::move(reply).error();
@@ -155,7 +169,8 @@ Result<SchemaRegistry::Registered> SchemaRegistry::Newest(const std::string& sub
   }
   FLEUVE_ASSIGN(const Json reply, Ask("/subjects/" + PercentEncode(subject) + "/versions/latest", std::nullopt));
   FLEUVE_TRY(CheckKind(reply, "subject " + subject));
-  Registered found{static_cast<std::int32_t>(reply["id"].AsInt()), reply["schema"].AsString()};
+  FLEUVE_ASSIGN(const std::int32_t id, NumberIn(reply, address_));
+  Registered found{id, reply["schema"].AsString()};
   const std::lock_guard lock(mutex_);
   newest_[subject] = {found, NowMs()};
   return found;
@@ -171,7 +186,7 @@ Result<std::int32_t> SchemaRegistry::IdOf(const std::string& subject, const std:
   Json body;
   body.Set("schema", Json(text));
   FLEUVE_ASSIGN(const Json reply, Ask("/subjects/" + PercentEncode(subject) + (add ? "/versions" : ""), body.Dump()));
-  const auto id = static_cast<std::int32_t>(reply["id"].AsInt(-1));
+  FLEUVE_ASSIGN(const std::int32_t id, NumberIn(reply, address_));
   const std::lock_guard lock(mutex_);
   ids_[{subject, text}] = id;
   return id;

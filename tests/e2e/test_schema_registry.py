@@ -180,6 +180,21 @@ def test_what_cannot_be_served_is_refused_by_name(spark, registry):
             frame.select(from_avro("v", "", given)).collect()
     with pytest.raises(PySparkException, match="PROTOBUF"):
         frame.select(from_avro("v", V1, {"schema.registry.url": registry.url})).collect()
+    for form, word in [("to_avro(struct(1L AS id), '%s', map('mode', 'FAILFAST'))" % V1, "mode of to_avro"),
+                       ("to_avro(struct(1L AS id), '%s', map('avroSchema', 'x'))" % V1, "avroSchema of to_avro"),
+                       ("schema_of_avro('%s', map('schema.registry.url', '%s'))" % (V1, registry.url), "schema.registry.url of schema_of_avro")]:
+        with pytest.raises(PySparkException, match=word):
+            frame.select(expr(form)).collect()
+
+
+def test_an_answer_without_a_number_is_refused(spark, registry):
+    registry.add("t-value", V1)
+    answer = registry.reply
+    registry.reply = lambda path, body: (lambda status, value: (status, {k: v for k, v in value.items() if k != "id"}))(*answer(path, body))
+    for form in ["to_avro(struct(id), 't-value', '%s')", "to_avro(struct(id), 'new-value', '%s')"]:
+        with pytest.raises(PySparkException) as refused:
+            spark.range(1).select(expr(form % registry.url)).collect()
+        assert refused.value.getCondition() == "FLEUVE_SCHEMA_REGISTRY_REFUSED" and registry.url in str(refused.value)
 
 
 def test_a_registry_that_is_down_fails_the_query_and_the_next_run_goes_on(spark, registry, folder):

@@ -131,13 +131,6 @@ Result<registry::SchemaRegistry::Registered> Newest(const AvroOptions& options, 
   return registry::SchemaRegistry::At(*options.registry)->Newest(options.subject);
 }
 
-ExprPtr Shown(const Call& call, const ExprPtr& expr, std::string display) {
-  auto copy = std::make_shared<Expr>(*expr);
-  copy->display = std::move(display);
-  copy->context = call.source.context;
-  return copy;
-}
-
 }  // namespace
 
 Result<ExprPtr> BuildFromAvro(Call& call) {
@@ -164,7 +157,7 @@ Result<ExprPtr> BuildFromAvro(Call& call) {
   call.Hidden(Value(schema), DataType::String());
   HideOptions(call, arguments.options);
   call.Hidden(Value(call.config.case_sensitive), DataType::Boolean());
-  return Shown(call, call.Make("spark_from_avro", std::move(type), true, true), display);
+  return call.Shown(call.Make("spark_from_avro", std::move(type), true, true), display);
 }
 
 Result<ExprPtr> BuildToAvro(Call& call) {
@@ -191,7 +184,7 @@ Result<ExprPtr> BuildToAvro(Call& call) {
   call.Hidden(Value(call.config.case_sensitive), DataType::Boolean());
   HideOptions(call, arguments.options);
   call.Hidden(std::move(id), DataType::Int());
-  return Shown(call, call.Make("spark_to_avro", DataType::Binary(), nullable, true), display);
+  return call.Shown(call.Make("spark_to_avro", DataType::Binary(), nullable, true), display);
 }
 
 Result<ExprPtr> BuildSchemaOfAvro(Call& call) {
@@ -201,7 +194,7 @@ Result<ExprPtr> BuildSchemaOfAvro(Call& call) {
   FLEUVE_ASSIGN(const Options options, AvroOptionsOf(call, 1));
   FLEUVE_ASSIGN(const AvroOptions parsed, AvroOptions::Parse(options, call.name));
   FLEUVE_ASSIGN(const DataType type, TypeOf(schema.value_or(""), parsed));
-  return Shown(call, MakeLiteral(Value(type.Sql()), DataType::String()), display);
+  return call.Shown(MakeLiteral(Value(type.Sql()), DataType::String()), display);
 }
 
 }  // namespace fleuve::plan::functions
