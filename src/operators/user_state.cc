@@ -132,16 +132,9 @@ Result<std::string> ComparedSchema(const std::string& text) {
   return TypesText(columns);
 }
 
-Error SchemaChanged(bool key, const std::string& stored, const std::string& wanted) {
-  const std::string what = key ? "key" : "value";
-  return Error(ErrorKind::kInvalidArgument,
-               key ? "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE" : "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE",
-               "Provided " + what + " schema does not match existing state " + what +
-                   " schema.\nPlease check number and type of fields.\nExisting " + what + "_schema=" + stored +
-                   " and new " + what + "_schema=" + wanted + ".")
-      .With(key ? "storedKeySchema" : "storedValueSchema", stored)
-      .With(key ? "newKeySchema" : "newValueSchema", wanted);
-}
+/// PySpark's evaluation types of processors that take and give rows (the others: pandas frames).
+constexpr int kProcessorRows = 213;
+constexpr int kProcessorRowsWithInitialState = 214;
 
 /// A mode as Spark spells it.
 std::string ModeName(const std::string& text) {
@@ -198,7 +191,8 @@ Result<void> KeepVariable(const Json& question, state::Store& store) {
           .With("oldType", old_kind);
     }
     if (old_key != key || old_value != value) {
-      return old_key != key ? SchemaChanged(true, old_key, key) : SchemaChanged(false, old_value, value);
+      return old_key != key ? state::SchemaNotCompatible(true, old_key, key, ".")
+                            : state::SchemaNotCompatible(false, old_value, value, ".");
     }
   }
   store.Put(kIndex, row, wanted);
@@ -212,14 +206,18 @@ PlanPtr WithoutInitialState(const LogicalPlan& both) {
   return plan::MakeProject(input, ColumnsOf(input->output), both.output);
 }
 
-/// The store as the running function sees it:
-///   begin                            timestamp_ms, watermark_ms (null: none)
-///   get      key                     found; value
-///   put      key, value              `updated`: how many values it counts as
-///   remove   key                     `always`: counted also where nothing was there, as Spark counts the clearing of
-///   state timer    time, key, value        untimer  time, key due      to                      times; key, value, key,
-///   value, ... by time count    name, by                a metric of the operator variable name, kind, value_schema,
-///   key_schema (of maps), position, ttl    refused where the checkpoint has another one of the name
+/// The store as the running function sees it. Its questions, with what they bring; what they answer:
+/// - begin; timestamp_ms, watermark_ms (null: none)
+/// - get key; found, value
+/// - put key, value, `updated` (how many values it counts as)
+/// - remove key, `always` (counted also where nothing was there, as Spark counts the clearing of state)
+/// - timer time, key, value
+/// - untimer time, key
+/// - due to; times, and key, value, key, value, ... by time
+/// - count name, by (a metric of the operator)
+/// - variable name, kind, value_schema, key_schema (of maps), position, ttl (refused where the checkpoint has another
+///   one of the name)
+///
 /// `space` tells which rows (state, index) or timers (timers, expiry).
 class StoreQuestions final : public plan::ExternalQuestions {
  public:
@@ -303,7 +301,7 @@ class UserState final : public StatefulOperator {
     timeout_ = is_processor_ ? ModeName(op->timeout) : op->timeout;
     output_mode_ = ModeName(op->output_mode);
     const int eval_type = op->calls.front().chain.back()->eval_type;
-    by_rows_ = eval_type == 213 || eval_type == 214;
+    by_rows_ = eval_type == kProcessorRows || eval_type == kProcessorRowsWithInitialState;
     value_schema_ = op->state_type ? op->state_type->SimpleString() : "variables";
     std::vector<Attribute> keys;
     for (const plan::ExprPtr& key : node.grouping) {
@@ -320,9 +318,9 @@ class UserState final : public StatefulOperator {
     }
     config_ = context.config;
     inputs_ = {std::move(input)};
-    const auto provider = context.config.conf ? context.config.conf("spark.sql.streaming.stateStore.providerClass")
-                                              : std::optional<std::string>();
-    has_families_ = provider && provider->find("RocksDB") != std::string::npos;
+    const auto provider =
+        context.config.conf ? context.config.conf(state::kProviderClassKey) : std::optional<std::string>();
+    has_families_ = provider && *provider == state::kSpillingProviderClass;
   }
 
   std::string name() const override {
@@ -366,8 +364,6 @@ class UserState final : public StatefulOperator {
     if (is_processor_) {
       FLEUVE_TRY(KeepMode("timeMode", timeout_, store));
       FLEUVE_TRY(KeepMode("outputMode", output_mode_, store));
-    }
-    if (is_processor_) {
       for (const char* metric : kProcessorMetrics) {
         batch.counts->custom.emplace(metric, 0);
       }
@@ -380,7 +376,7 @@ class UserState final : public StatefulOperator {
   }
 
   bool NeedsBatch(std::optional<std::int64_t> used, std::optional<std::int64_t> next) const override {
-    if (timeout_.starts_with("Processing") || timeout_.starts_with("processing")) {
+    if (timeout_.starts_with("Processing")) {
       return true;
     }
     // A stateful processor sees every watermark, one without timers too.
@@ -388,7 +384,7 @@ class UserState final : public StatefulOperator {
   }
 
  private:
-  bool by_event_time() const { return timeout_.starts_with("Event") || timeout_.starts_with("event"); }
+  bool by_event_time() const { return timeout_.starts_with("Event"); }
 
   Result<std::shared_ptr<const plan::RowScan>> RunBound(OperatorBatch& batch, bool is_first) const {
     auto out = std::make_shared<plan::RowScan>();

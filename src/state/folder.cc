@@ -44,18 +44,12 @@ std::string SchemaText(const StoreSpec& spec) {
 }
 
 Error NotCompatible(bool key, const std::string& stored, const std::string& wanted, const StoreSpec& spec) {
-  const std::string what = key ? "key" : "value";
-  return Error(ErrorKind::kInvalidArgument,
-               key ? "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE" : "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE",
-               "Provided " + what + " schema does not match existing state " + what +
-                   " schema.\nPlease check number and type of fields.\nExisting " + what + "_schema=" + stored +
-                   " and new " + what + "_schema=" + wanted + " of operator " + std::to_string(spec.operator_id) +
-                   " (" + spec.operator_name +
-                   ").\nIf you want to force running the query without schema validation, please set "
-                   "spark.sql.streaming.stateStore.stateSchemaCheck to false.\nHowever, please note that running the "
-                   "query with incompatible schema could cause non-deterministic behavior.")
-      .With(key ? "storedKeySchema" : "storedValueSchema", stored)
-      .With(key ? "newKeySchema" : "newValueSchema", wanted);
+  return SchemaNotCompatible(
+      key, stored, wanted,
+      " of operator " + std::to_string(spec.operator_id) + " (" + spec.operator_name +
+          ").\nIf you want to force running the query without schema validation, please set "
+          "spark.sql.streaming.stateStore.stateSchemaCheck to false.\nHowever, please note that running the "
+          "query with incompatible schema could cause non-deterministic behavior.");
 }
 
 Error Foreign(const std::string& path) {
@@ -79,6 +73,17 @@ bool IsNumber(std::string_view name) {
 }
 
 }  // namespace
+
+Error SchemaNotCompatible(bool key, const std::string& stored, const std::string& wanted, const std::string& where) {
+  const std::string what = key ? "key" : "value";
+  return Error(ErrorKind::kInvalidArgument,
+               key ? "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE" : "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE",
+               "Provided " + what + " schema does not match existing state " + what +
+                   " schema.\nPlease check number and type of fields.\nExisting " + what + "_schema=" + stored +
+                   " and new " + what + "_schema=" + wanted + where)
+      .With(key ? "storedKeySchema" : "storedValueSchema", stored)
+      .With(key ? "newKeySchema" : "newValueSchema", wanted);
+}
 
 Result<void> WriteMetadata(const StoreSpec& spec, StagedFiles* files) {
   const std::string& folder = spec.folder.path;

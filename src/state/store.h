@@ -54,7 +54,8 @@ struct SpaceSpec {
   std::string value_columns{};
 };
 
-/// Memory that the stores of one query may take together. Threads: the query's.
+/// Memory that the rows of one query's stores may take together; what a batch changed is held beside it until it is
+/// committed. Threads: the query's.
 struct MemoryBudget {
   std::int64_t limit_bytes = 0;
   std::int64_t used_bytes = 0;
@@ -181,12 +182,18 @@ Result<StoreSpec> ReadSpec(const storage::Location& folder);
 
 /// The value of `stateStore.providerClass` in offsets of queries with state of ours: another engine refuses it by name.
 inline constexpr std::string_view kProviderClass = "fleuve.StateStore";
+/// The setting by which a session names a class of stores.
+inline constexpr const char* kProviderClassKey = "spark.sql.streaming.stateStore.providerClass";
 /// The classes that a session may name: Spark's own. Rows in memory, or beyond it on disk; the files in the checkpoint
 /// are the same.
-inline constexpr std::string_view kMemoryProviderClass =
+inline constexpr const char* kMemoryProviderClass =
     "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider";
 inline constexpr std::string_view kSpillingProviderClass =
     "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider";
+
+/// STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE or ..._VALUE_...: the state has rows of other types. \param where  what
+/// follows the two schemas in the message.
+Error SchemaNotCompatible(bool key, const std::string& stored, const std::string& wanted, const std::string& where);
 
 /// CANNOT_LOAD_STATE_STORE.`subclass`: what lies in the state cannot be read.
 Error CannotLoad(ErrorKind kind, const std::string& subclass, std::string message);

@@ -21,8 +21,7 @@ namespace {
 
 /// Settings that Spark fixes in the offset log, in the order it writes them, with their defaults.
 constexpr std::pair<const char*, const char*> kPinned[] = {
-    {"spark.sql.streaming.stateStore.providerClass",
-     "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"},
+    {state::kProviderClassKey, state::kMemoryProviderClass},
     {"spark.sql.streaming.stateStore.rocksdb.formatVersion", "5"},
     {"spark.sql.streaming.stateStore.encodingFormat", "unsaferow"},
     {"spark.sql.streaming.statefulOperator.useStrictDistribution", "true"},
@@ -34,8 +33,6 @@ constexpr std::pair<const char*, const char*> kPinned[] = {
     {"spark.sql.streaming.stateStore.compression.codec", "lz4"},
     {"spark.sql.optimizer.pruneFiltersCanPruneStreamingSubplan", "false"},
 };
-
-constexpr std::string_view kStateProviderKey = "spark.sql.streaming.stateStore.providerClass";
 
 constexpr std::int64_t kFirstPollMs = 10;
 constexpr std::int64_t kLongestPollMs = 100;
@@ -64,7 +61,7 @@ std::vector<std::pair<std::string, std::string>> MicroBatchQuery::PinnedConf(
     const auto logged =
         std::find_if(found.begin(), found.end(), [&key = key](const auto& entry) { return entry.first == key; });
     std::string value = logged != found.end() ? logged->second : Conf(key, fallback);
-    if (logged == found.end() && key == kStateProviderKey &&
+    if (logged == found.end() && key == std::string_view(state::kProviderClassKey) &&
         operators::KeepsState(request_.plan, request_.sink.output_mode)) {
       // Another engine refuses our state by this name.
       value = state::kProviderClass;
@@ -454,14 +451,13 @@ Result<void> MicroBatchQuery::MakeState(const checkpoint::Recovered& recovered) 
   options.versions_to_retain = min_batches_to_retain_;
   options.memory_limit_bytes = request_.state_memory_limit_bytes > 0 ? request_.state_memory_limit_bytes
                                                                      : ResourceBudget::DefaultMemoryBytes() / 12 * 5;
-  const std::string provider = Conf(std::string(kStateProviderKey), std::string(state::kMemoryProviderClass));
+  const std::string provider = Conf(state::kProviderClassKey, state::kMemoryProviderClass);
   if (provider == state::kSpillingProviderClass) {
     options.spill_folder = host_->options.scratch + "/state";
   } else if (provider != state::kMemoryProviderClass && provider != state::kProviderClass &&
              operators::KeepsState(request_.plan, request_.sink.output_mode)) {
-    return Error::Unsupported("the state store provider " + provider + " (there are " +
-                              std::string(state::kMemoryProviderClass) + " and " +
-                              std::string(state::kSpillingProviderClass) + ")");
+    return Error::Unsupported("the state store provider " + provider + " (there are " + state::kMemoryProviderClass +
+                              " and " + std::string(state::kSpillingProviderClass) + ")");
   }
   for (const auto& [key, value] : pinned_conf_) {
     if (key == "spark.sql.shuffle.partitions") {

@@ -60,6 +60,17 @@ class Store:
         else:
             self._ask({"op": "remove", "space": space, "always": always}, key)
 
+    def listed(self, key):
+        """The list of this key in the index."""
+        data = self.get(key, "index")
+        return pickle.loads(data) if data is not None else []
+
+    def keep_list(self, key, items):
+        if items:
+            self.put(key, pickle.dumps(items, 4), "index")
+        else:
+            self.remove(key, "index")
+
     def count(self, name, by=1):
         """Adds to a metric that progress shows."""
         if self.local is None:
@@ -203,7 +214,7 @@ def field_names(schema):
     if not isinstance(schema, str):
         return list(schema.names)
     names = []
-    depth, at, begin, quoted = 0, 0, 0, False
+    depth, begin, quoted = 0, 0, False
     for at, char in enumerate(schema + ","):
         if char == "`":
             quoted = not quoted
@@ -231,6 +242,11 @@ def entry(value, names):
     return made
 
 
+def alive(kept, now_ms):
+    """False where the time of a value, which stands before it, is over."""
+    return kept[0] is None or kept[0] > now_ms
+
+
 class Variable:
     """One state variable of the present group. Values are kept with the time at which they expire (None: never)."""
 
@@ -249,10 +265,14 @@ class Variable:
         if data is None:
             return None
         kept = pickle.loads(data)
-        return kept if kept[0] is None or kept[0] > self.store.timestamp_ms else None
+        return kept if alive(kept, self.store.timestamp_ms) else None
+
+    def expiry(self):
+        """Of what is written now."""
+        return self.store.timestamp_ms + self.ttl_ms if self.ttl_ms else None
 
     def save(self, key, content, updated=1):
-        expiry = self.store.timestamp_ms + self.ttl_ms if self.ttl_ms else None
+        expiry = self.expiry()
         self.store.put(key, pickle.dumps((expiry, content), 4), updated=updated)
         if expiry is not None:
             self.store.timer(expiry, key, self.purge_note(), space="expiry")
@@ -287,10 +307,10 @@ class ListState(Variable):
     def _items(self):
         data = self.store.get(self.key())
         now = self.store.timestamp_ms
-        return [one for one in pickle.loads(data) if one[0] is None or one[0] > now] if data else []
+        return [one for one in pickle.loads(data) if alive(one, now)] if data else []
 
     def _keep(self, kept, new):
-        expiry = self.store.timestamp_ms + self.ttl_ms if self.ttl_ms else None
+        expiry = self.expiry()
         items = kept + [(expiry, entry(value, self.value_names)) for value in new]
         self.store.put(self.key(), pickle.dumps(items, 4), updated=len(items) - len(kept))
         if expiry is not None:
@@ -331,14 +351,10 @@ class MapState(Variable):
     kind = "map"
 
     def _keys(self):
-        data = self.store.get(self.key(), "index")
-        return pickle.loads(data) if data is not None else []
+        return self.store.listed(self.key())
 
     def _keep_keys(self, keys):
-        if keys:
-            self.store.put(self.key(), pickle.dumps(keys, 4), "index")
-        else:
-            self.store.remove(self.key(), "index")
+        self.store.keep_list(self.key(), keys)
 
     def _entries(self):
         for key in self._keys():
@@ -500,14 +516,10 @@ class Client:
 
     def timers(self):
         """The times of the timers of the present key."""
-        data = self.store.get(self._timers_key(), "index")
-        return pickle.loads(data) if data is not None else []
+        return self.store.listed(self._timers_key())
 
     def _keep(self, times):
-        if times:
-            self.store.put(self._timers_key(), pickle.dumps(sorted(times), 4), "index")
-        else:
-            self.store.remove(self._timers_key(), "index")
+        self.store.keep_list(self._timers_key(), sorted(times))
 
     def _check_mode(self):
         if self.time_mode == "none":
@@ -546,12 +558,12 @@ class Client:
                 continue
             content = pickle.loads(data)
             if note == b"list":
-                left = [one for one in content if one[0] is None or one[0] > now]
+                left = [one for one in content if alive(one, now)]
                 gone = len(content) - len(left)
                 if left and gone:
                     self.store.put(key, pickle.dumps(left, 4), updated=0)
             else:
-                left = content[0] is None or content[0] > now
+                left = alive(content, now)
                 gone = 0 if left else 1
             self.store.count("numValuesRemovedDueToTTLExpiry", gone)
             if left:
@@ -559,12 +571,7 @@ class Client:
             self.store.remove(key)
             if note and note != b"list":
                 index, entry_key = pickle.loads(note)
-                known = self.store.get(index, "index")
-                keys = [one for one in pickle.loads(known) if one != entry_key] if known is not None else []
-                if keys:
-                    self.store.put(index, pickle.dumps(keys, 4), "index")
-                else:
-                    self.store.remove(index, "index")
+                self.store.keep_list(index, [one for one in self.store.listed(index) if one != entry_key])
 
 
 def transform_with_state(job):
