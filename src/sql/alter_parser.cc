@@ -67,8 +67,8 @@ Result<pb::Command*> Parser::ParseDrop() {
     return ErrorFrom(0, "INVALID_STATEMENT_OR_CLAUSE",
                      "The statement or clause: DROP " + Current().upper + " is not valid.");
   }
-  if (IsWord("INDEX")) {
-    return ParseRepair();
+  if (IsWord("INDEX") && !temporary) {
+    return ParseIndex("DROP");
   }
   if (IsAnyWord({"CATALOG", "MATERIALIZED", "STREAMING"})) {
     return Refused("DROP " + Current().upper);

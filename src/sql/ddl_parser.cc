@@ -64,8 +64,8 @@ Result<pb::Command*> Parser::ParseCreate() {
     return ErrorFrom(0, "INVALID_STATEMENT_OR_CLAUSE",
                      "The statement or clause: CREATE " + Current().upper + " is not valid.");
   }
-  if (IsWord("INDEX")) {
-    return ParseRepair();
+  if (IsWord("INDEX") && !or_replace && !external && !temporary && !global) {
+    return ParseIndex("CREATE");
   }
   if (IsAnyWord({"CATALOG", "VOLUME"})) {
     return Refused("CREATE " + Current().upper);

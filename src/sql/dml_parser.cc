@@ -430,12 +430,12 @@ Result<pb::Command*> Parser::ParseRestore() {
   AcceptWord("TO");
   AcceptWord("FOR");
   if (AcceptWords({"VERSION", "AS", "OF"})) {
-    if (Current().kind != TokenKind::kInteger && Current().kind != TokenKind::kString) {
-      return SyntaxError();
-    }
     if (Current().kind == TokenKind::kString) {
       return Error(ErrorKind::kInvalidArgument, "", "For input string: \"'" + Current().text + "'\"")
           .Family(ErrorFamily::kIllegalArgument);
+    }
+    if (Current().kind != TokenKind::kInteger) {
+      return SyntaxError();
     }
     restore->set_version(Current().text);
     Advance();
@@ -500,35 +500,41 @@ Result<pb::Command*> Parser::ParseReorg() {
   return command;
 }
 
+Result<pb::Command*> Parser::ParseIndex(const std::string& verb) {
+  pb::Command* command = NewCommand();
+  auto* statement = command->mutable_alter_table();
+  statement->set_unsupported(verb + " INDEX");
+  FLEUVE_TRY(ExpectWord("INDEX"));
+  AcceptWords({"IF", "NOT", "EXISTS"}) || AcceptWords({"IF", "EXISTS"});
+  FLEUVE_TRY(ParseIdentifier());
+  FLEUVE_TRY(ExpectWord("ON"));
+  AcceptWord("TABLE");
+  FLEUVE_TRY(ParseName(statement->mutable_table()));
+  while (!AtEnd() && !IsSymbol(";")) {
+    Advance();  // method, columns, options: no table has any
+  }
+  return command;
+}
+
+Result<pb::Command*> Parser::ParseLoadData() {
+  pb::Command* command = NewCommand();
+  FLEUVE_TRY(ExpectWords({"LOAD", "DATA"}));
+  AcceptWord("LOCAL");
+  FLEUVE_TRY(ExpectWord("INPATH"));
+  FLEUVE_TRY(ParseString());
+  AcceptWord("OVERWRITE");
+  FLEUVE_TRY(ExpectWords({"INTO", "TABLE"}));
+  auto* statement = command->mutable_alter_table();
+  statement->set_unsupported("LOAD DATA");
+  FLEUVE_TRY(ParseName(statement->mutable_table()));
+  if (pb::PartitionSpec partition; IsWord("PARTITION")) {
+    FLEUVE_TRY(ParsePartitionSpec(&partition));
+  }
+  return command;
+}
+
 Result<pb::Command*> Parser::ParseRepair() {
   pb::Command* command = NewCommand();
-  if (AcceptWord("INDEX")) {
-    auto* statement = command->mutable_alter_table();
-    statement->set_unsupported(tokens_[at_ - 2].upper + " INDEX");
-    AcceptWords({"IF", "NOT", "EXISTS"}) || AcceptWords({"IF", "EXISTS"});
-    FLEUVE_TRY(ParseIdentifier());
-    FLEUVE_TRY(ExpectWord("ON"));
-    AcceptWord("TABLE");
-    FLEUVE_TRY(ParseName(statement->mutable_table()));
-    while (!AtEnd() && !IsSymbol(";")) {
-      Advance();  // method, columns, options: no table has any
-    }
-    return command;
-  }
-  if (AcceptWords({"LOAD", "DATA"})) {
-    AcceptWord("LOCAL");
-    FLEUVE_TRY(ExpectWord("INPATH"));
-    FLEUVE_TRY(ParseString());
-    AcceptWord("OVERWRITE");
-    FLEUVE_TRY(ExpectWords({"INTO", "TABLE"}));
-    auto* statement = command->mutable_alter_table();
-    statement->set_unsupported("LOAD DATA");
-    FLEUVE_TRY(ParseName(statement->mutable_table()));
-    if (pb::PartitionSpec partition; IsWord("PARTITION")) {
-      FLEUVE_TRY(ParsePartitionSpec(&partition));
-    }
-    return command;
-  }
   AcceptWord("MSCK");
   FLEUVE_TRY(ExpectWords({"REPAIR", "TABLE"}));
   FLEUVE_TRY(ParseName(command->mutable_repair_table()->mutable_table()));

@@ -292,6 +292,8 @@ class Parser {
   Result<pb::Command*> ParseConvert();
   Result<pb::Command*> ParseGenerate();
   Result<pb::Command*> ParseReorg();
+  Result<pb::Command*> ParseIndex(const std::string& verb);
+  Result<pb::Command*> ParseLoadData();
   Result<pb::Command*> ParseRepair();
   Result<pb::Command*> ParseDeclare();
   Result<pb::Command*> ParseSetVariable();

@@ -272,7 +272,8 @@ TEST(Queries, DeepAndLongTexts) {
 TEST(Errors, ConditionAndPlace) {
   for (const char* text :
        {"SELEC 1", "SELECT 1 +", "SELECT (1", "SELECT 'abc", "SELECT a b c FROM t", "DROP", "SELECT 1 # x",
-        "SELECT INTERVAL 1", "SELECT 1.2.3", "SELECT * FROM a LEFT b", "CREATE TABLE x (a)"}) {
+        "SELECT INTERVAL 1", "SELECT 1.2.3", "SELECT * FROM a LEFT b", "CREATE TABLE x (a)",
+        "CREATE OR REPLACE INDEX i ON t (a)", "CREATE TEMPORARY INDEX i ON t (a)"}) {
     EXPECT_EQ(ConditionOf(text), "PARSE_SYNTAX_ERROR") << text;
   }
   EXPECT_EQ(ConditionOf("SELECT /* open"), "UNCLOSED_BRACKETED_COMMENT");

@@ -96,7 +96,7 @@ Result<pb::Command*> Parser::ParseCommand() {
     return Refused(Current().upper + " " + Ahead(1).upper);
   }
   if (AreWords({"LOAD", "DATA"})) {
-    return ParseRepair();
+    return ParseLoadData();
   }
   if (IsWord("CALL") && IsIdentifier(1)) {
     return Refused("CALL");
