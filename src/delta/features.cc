@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "types/collation.h"
+#include "types/parts.h"
 
 namespace fleuve::delta {
 namespace {
@@ -90,23 +91,6 @@ Error InvalidVersion(const Protocol& p, std::string_view table) {
       .With("deltaVersion", EngineInfo())
       .With("supportedReaders", "1, 2, 3")
       .With("supportedWriters", "1, 2, 3, 4, 5, 6, 7");
-}
-
-bool TypeContains(const types::DataType& type, types::TypeKind kind) {
-  if (type.Is(kind)) {
-    return true;
-  }
-  switch (type.kind()) {
-    case types::TypeKind::kArray:
-      return TypeContains(type.element(), kind);
-    case types::TypeKind::kMap:
-      return TypeContains(type.key(), kind) || TypeContains(type.value(), kind);
-    case types::TypeKind::kStruct:
-      return std::any_of(type.fields().begin(), type.fields().end(),
-                         [&](const auto& f) { return TypeContains(f.type, kind); });
-    default:
-      return false;
-  }
 }
 
 bool AnyField(const types::DataType& type, const std::function<bool(const types::StructField&)>& test) {
@@ -369,10 +353,10 @@ Result<std::vector<std::string>> FeaturesNeeded(const Metadata& metadata, const 
   if (std::any_of(conf.begin(), conf.end(), [](const auto& e) { return e.first.starts_with("delta.constraints."); })) {
     needed.emplace_back("checkConstraints");
   }
-  if (TypeContains(schema, types::TypeKind::kTimestampNtz)) {
+  if (types::Holds(schema, types::TypeKind::kTimestampNtz)) {
     needed.emplace_back("timestampNtz");
   }
-  if (TypeContains(schema, types::TypeKind::kVariant)) {
+  if (types::Holds(schema, types::TypeKind::kVariant)) {
     needed.emplace_back("variantType");
   }
   const auto has_key = [&](std::string_view key) {

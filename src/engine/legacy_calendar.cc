@@ -6,6 +6,7 @@
 #include "engine/functions/calendar_internal.h"
 #include "engine/legacy_calendar_internal.h"
 #include "engine/raise_internal.h"
+#include "types/parts.h"
 #include "types/value.h"
 
 namespace fleuve::engine {
@@ -185,20 +186,7 @@ FileCalendar CalendarOf(const std::map<std::string, std::string>& metadata, cons
 }
 
 bool HoldsCalendarValues(const DataType& type) {
-  switch (type.kind()) {
-    case TypeKind::kDate:
-    case TypeKind::kTimestamp:
-      return true;
-    case TypeKind::kArray:
-      return HoldsCalendarValues(type.element());
-    case TypeKind::kMap:
-      return HoldsCalendarValues(type.key()) || HoldsCalendarValues(type.value());
-    case TypeKind::kStruct:
-      return std::any_of(type.fields().begin(), type.fields().end(),
-                         [](const auto& field) { return HoldsCalendarValues(field.type); });
-    default:
-      return false;
-  }
+  return types::Holds(type, TypeKind::kDate) || types::Holds(type, TypeKind::kTimestamp);
 }
 
 duckdb::unique_ptr<duckdb::Expression> InNewCalendar(duckdb::unique_ptr<duckdb::Expression> value, const DataType& type,

@@ -13,6 +13,7 @@
 #include "engine/carriers_internal.h"
 #include "engine/raise_internal.h"
 #include "engine/translate_internal.h"
+#include "types/numeric_rank.h"
 
 namespace fleuve::engine {
 
@@ -117,32 +118,17 @@ int IntegerDigits(TypeKind kind) {
   }
 }
 
-int IntegerRank(TypeKind kind) {
-  switch (kind) {
-    case TypeKind::kByte:
-      return 1;
-    case TypeKind::kShort:
-      return 2;
-    case TypeKind::kInt:
-      return 3;
-    case TypeKind::kLong:
-      return 4;
-    default:
-      return 0;
-  }
-}
-
 /// Casts that DuckDB does as Spark does, and that cannot fail.
 bool IsNativeCast(const DataType& from, const DataType& to) {
   if (from.IsIntegral()) {
     if (to.IsIntegral()) {
-      return IntegerRank(from.kind()) <= IntegerRank(to.kind());
+      return types::IntegerRank(from.kind()) <= types::IntegerRank(to.kind());
     }
     if (to.Is(TypeKind::kDouble)) {
       return true;
     }
     if (to.Is(TypeKind::kFloat)) {
-      return IntegerRank(from.kind()) <= 2;
+      return types::IntegerRank(from.kind()) <= 2;
     }
     if (to.Is(TypeKind::kDecimal)) {
       return to.precision() - to.scale() >= IntegerDigits(from.kind());

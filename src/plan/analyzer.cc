@@ -117,26 +117,6 @@ PlanPtr FreshInstance(const PlanPtr& plan) {
   return rewrite_plan(plan);
 }
 
-bool IsOrderable(const types::DataType& type) {
-  switch (type.kind()) {
-    case types::TypeKind::kMap:
-    case types::TypeKind::kVariant:
-    case types::TypeKind::kCalendarInterval:
-      return false;
-    case types::TypeKind::kArray:
-      return IsOrderable(type.element());
-    case types::TypeKind::kStruct:
-      for (const types::StructField& field : type.fields()) {
-        if (!IsOrderable(field.type)) {
-          return false;
-        }
-      }
-      return true;
-    default:
-      return true;
-  }
-}
-
 std::string TypesSql(const types::DataType& type) { return "\"" + type.Sql() + "\""; }
 
 Analyzer::Analyzer(Resolver& resolver) : resolver_(resolver), config_(resolver.Config()) {}

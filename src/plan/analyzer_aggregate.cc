@@ -3,6 +3,7 @@
 #include "plan/analyzer_internal.h"
 #include "plan/event_time.h"
 #include "plan/time_windows_internal.h"
+#include "types/parts.h"
 
 namespace fleuve::plan {
 
@@ -10,24 +11,6 @@ using types::DataType;
 using types::TypeKind;
 
 namespace {
-
-/// True where rows can be grouped by the type: whatever can be ordered, and maps of such.
-bool IsGroupable(const DataType& type) {
-  switch (type.kind()) {
-    case TypeKind::kVariant:
-    case TypeKind::kCalendarInterval:
-      return false;
-    case TypeKind::kMap:
-      return IsGroupable(type.key()) && IsGroupable(type.value());
-    case TypeKind::kArray:
-      return IsGroupable(type.element());
-    case TypeKind::kStruct:
-      return std::all_of(type.fields().begin(), type.fields().end(),
-                         [](const types::StructField& field) { return IsGroupable(field.type); });
-    default:
-      return true;
-  }
-}
 
 Error MissingAggregation(const ExprPtr& expr) {
   return Error(ErrorKind::kInvalidArgument, "MISSING_AGGREGATION",
@@ -198,7 +181,7 @@ Result<PlanPtr> Analyzer::MakeAggregate(PlanPtr input, const AggregateParts& par
   AggregateSite site;
   site.grouping = parts.grouping;
   for (const ExprPtr& expr : parts.grouping) {
-    if (!IsGroupable(expr->type)) {
+    if (!types::IsGroupable(expr->type)) {
       return Error(ErrorKind::kInvalidArgument, "GROUP_EXPRESSION_TYPE_IS_NOT_ORDERABLE",
                    "The expression \"" + expr->display +
                        "\" cannot be used as a grouping expression because its data "

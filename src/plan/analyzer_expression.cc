@@ -5,6 +5,7 @@
 #include "plan/proto_types.h"
 #include "plan/variant_path_internal.h"
 #include "sql/parser.h"
+#include "types/parts.h"
 #include "types/time_zone.h"
 
 namespace fleuve::plan {
@@ -479,7 +480,7 @@ Result<SortKey> Analyzer::Order(const sc::Expression_SortOrder& order, const Sco
   key.nulls_first = order.null_ordering() == sc::Expression_SortOrder::SORT_NULLS_UNSPECIFIED
                         ? key.ascending
                         : order.null_ordering() == sc::Expression_SortOrder::SORT_NULLS_FIRST;
-  if (!IsOrderable(key.expr->type)) {
+  if (!types::IsOrderable(key.expr->type)) {
     return Error(ErrorKind::kInvalidArgument, "DATATYPE_MISMATCH.INVALID_ORDERING_TYPE",
                  "Cannot resolve \"" + key.expr->display +
                      "\" due to data type mismatch: the sort order does not "

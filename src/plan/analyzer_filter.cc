@@ -3,26 +3,13 @@
 #include <algorithm>
 
 #include "plan/analyzer_internal.h"
+#include "types/parts.h"
 
 namespace fleuve::plan {
 namespace {
 
 using types::DataType;
 using types::TypeKind;
-
-bool Holds(const DataType& type, TypeKind kind) {
-  switch (type.kind()) {
-    case TypeKind::kArray:
-      return Holds(type.element(), kind);
-    case TypeKind::kMap:
-      return kind == TypeKind::kMap || Holds(type.key(), kind) || Holds(type.value(), kind);
-    case TypeKind::kStruct:
-      return std::any_of(type.fields().begin(), type.fields().end(),
-                         [&](const types::StructField& field) { return Holds(field.type, kind); });
-    default:
-      return type.Is(kind);
-  }
-}
 
 }  // namespace
 
@@ -31,7 +18,7 @@ namespace {
 /// Set operations compare rows: columns that hold maps or variants have no order to do so.
 Result<void> CheckComparable(const Attribute& attribute) {
   for (const auto& [kind, name] : {std::pair(TypeKind::kMap, "MAP"), std::pair(TypeKind::kVariant, "VARIANT")}) {
-    if (Holds(attribute.type, kind)) {
+    if (types::Holds(attribute.type, kind)) {
       return Error(ErrorKind::kInvalidArgument, "UNSUPPORTED_FEATURE.SET_OPERATION_ON_" + std::string(name) + "_TYPE",
                    "The feature is not supported: Cannot have " + std::string(name) +
                        " type columns in DataFrame which calls set operations (INTERSECT, EXCEPT, etc.), but the type "
@@ -214,7 +201,7 @@ Result<PlanPtr> Analyzer::SortBy(PlanPtr input, const std::vector<const sc::Expr
     keys[open[i]].expr = exprs[i];
   }
   for (const SortKey& key : keys) {
-    if (!IsOrderable(key.expr->type)) {
+    if (!types::IsOrderable(key.expr->type)) {
       return Error(ErrorKind::kInvalidArgument, "DATATYPE_MISMATCH.INVALID_ORDERING_TYPE",
                    "Cannot resolve \"" + key.expr->display +
                        "\" due to data type mismatch: The `sortorder` does not support ordering on type " +
@@ -299,7 +286,7 @@ Result<PlanPtr> Analyzer::RepartitionByExpression(const sc::RepartitionByExpress
     by_range = by_range || expression.has_sort_order();
     FLEUVE_ASSIGN(ExprPtr key,
                   Expression(expression.has_sort_order() ? expression.sort_order().child() : expression, scope));
-    if (!by_range && Holds(key->type, TypeKind::kVariant)) {
+    if (!by_range && types::Holds(key->type, TypeKind::kVariant)) {
       return Error(ErrorKind::kInvalidArgument, "UNSUPPORTED_FEATURE.PARTITION_BY_VARIANT",
                    "The feature is not supported: Cannot use VARIANT producing expressions to partition a DataFrame, "
                    "but the type of expression " +

@@ -83,8 +83,6 @@ bool HasWindow(const ExprPtr& expr);
 PlanPtr FreshInstance(const PlanPtr& plan);
 /// Refuses fields that this build's protocol does not know, by number and message.
 Result<void> CheckUnknownFields(const google::protobuf::Message& message);
-/// Spark's DATATYPE_MISMATCH where rows of the type cannot be ordered (maps, calendar intervals, variants).
-bool IsOrderable(const types::DataType& type);
 std::string TypesSql(const types::DataType& type);
 
 struct ExternalContext;

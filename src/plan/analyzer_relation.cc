@@ -12,6 +12,7 @@
 #include "plan/function_builder.h"
 #include "plan/recursive_table.h"
 #include "sql/parser.h"
+#include "types/parts.h"
 
 namespace fleuve::plan {
 namespace {
@@ -390,7 +391,7 @@ Result<PlanPtr> Analyzer::Sample(const sc::Sample& sample) {
   if (sample.deterministic_order()) {
     auto sort = Over(PlanKind::kSort, input);
     for (const Attribute& attribute : input->output) {
-      if (!attribute.hidden && IsOrderable(attribute.type)) {
+      if (!attribute.hidden && types::IsOrderable(attribute.type)) {
         SortKey key;
         key.expr = AttributeExpr(attribute);
         sort->order_by.push_back(std::move(key));

@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "plan/call_function.h"
 #include "plan/function_builder.h"
+#include "types/parts.h"
 
 namespace fleuve::plan {
 namespace {
@@ -25,21 +26,6 @@ std::optional<DataType> DeclaredOf(const Json& metadata) {
   return type.ok() ? std::optional<DataType>(*type) : std::nullopt;
 }
 
-bool HoldsChar(const DataType& type) {
-  switch (type.kind()) {
-    case TypeKind::kChar:
-      return true;
-    case TypeKind::kArray:
-      return HoldsChar(type.element());
-    case TypeKind::kMap:
-      return HoldsChar(type.key()) || HoldsChar(type.value());
-    case TypeKind::kStruct:
-      return std::any_of(type.fields().begin(), type.fields().end(), [](const auto& f) { return HoldsChar(f.type); });
-    default:
-      return false;
-  }
-}
-
 Result<ExprPtr> PadTo(const ExprPtr& value, int length, const AnalysisConfig& config) {
   FLEUVE_ASSIGN(ExprPtr padded,
                 CallFunction("rpad",
@@ -54,7 +40,7 @@ Result<ExprPtr> Pad(const ExprPtr& value, const DataType& declared, const Analys
   if (declared.Is(TypeKind::kChar)) {
     return PadTo(value, declared.length(), config);
   }
-  if (!HoldsChar(declared)) {
+  if (!types::Holds(declared, TypeKind::kChar)) {
     return value;
   }
   if (!declared.Is(TypeKind::kStruct) || !value->type.Is(TypeKind::kStruct) ||
@@ -97,7 +83,7 @@ Result<PlanPtr> PadCharColumns(const PlanPtr& plan, const AnalysisConfig& config
   for (const Attribute& attribute : plan->output) {
     ExprPtr value = MakeAttribute(attribute);
     Attribute out = attribute;
-    if (const auto declared = DeclaredOf(attribute.metadata); declared && HoldsChar(*declared)) {
+    if (const auto declared = DeclaredOf(attribute.metadata); declared && types::Holds(*declared, TypeKind::kChar)) {
       FLEUVE_ASSIGN(value, Pad(value, *declared, config));
       out.id = NewAttributeId();
       any = true;
@@ -123,7 +109,7 @@ Result<ExprPtr> PadCharAttributes(const ExprPtr& expr, const AnalysisConfig& con
       return nullptr;
     }
     const auto declared = DeclaredOf(e->attribute.metadata);
-    if (!declared || !HoldsChar(*declared)) {
+    if (!declared || !types::Holds(*declared, TypeKind::kChar)) {
       return nullptr;
     }
     auto padded = Pad(e, *declared, config);

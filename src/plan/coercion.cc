@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "plan/coercion_internal.h"
+#include "types/numeric_rank.h"
 
 namespace fleuve::plan {
 
@@ -15,25 +16,6 @@ using types::TypeKind;
 namespace {
 
 constexpr int kMaxPrecision = 38;
-
-int NumericRank(TypeKind kind) {
-  switch (kind) {
-    case TypeKind::kByte:
-      return 1;
-    case TypeKind::kShort:
-      return 2;
-    case TypeKind::kInt:
-      return 3;
-    case TypeKind::kLong:
-      return 4;
-    case TypeKind::kFloat:
-      return 5;
-    case TypeKind::kDouble:
-      return 6;
-    default:
-      return 0;
-  }
-}
 
 bool IsAtomic(const DataType& type) {
   switch (type.kind()) {
@@ -126,8 +108,8 @@ std::optional<DataType> Tightest(const DataType& a, const DataType& b, bool ansi
   if (b.IsIntegral() && a.Is(TypeKind::kDecimal) && DecimalHolds(a, b)) {
     return a;
   }
-  int rank_a = NumericRank(a.kind());
-  int rank_b = NumericRank(b.kind());
+  int rank_a = types::NumericRank(a.kind());
+  int rank_b = types::NumericRank(b.kind());
   if (rank_a != 0 && rank_b != 0) {
     const DataType& wider = rank_a > rank_b ? a : b;
     if (ansi && wider.Is(TypeKind::kFloat)) {
@@ -275,42 +257,6 @@ bool CanCastInMode(const DataType& from, const DataType& to, bool ansi) {
   }
 }
 
-/// Casts that never lose or fail (Spark's canUpCast).
-bool CanUpCast(const DataType& from, const DataType& to) {
-  if (from == to || from.Is(TypeKind::kVoid)) {
-    return true;
-  }
-  int rank_from = NumericRank(from.kind());
-  int rank_to = NumericRank(to.kind());
-  if (rank_from != 0 && rank_to != 0) {
-    return rank_from <= rank_to;
-  }
-  if (to.Is(TypeKind::kDecimal)) {
-    return DecimalHolds(to, from);
-  }
-  if (to.IsString()) {
-    return IsAtomic(from) || from.Is(TypeKind::kCalendarInterval);
-  }
-  if (from.Is(TypeKind::kDate) || from.Is(TypeKind::kTimestampNtz) || from.Is(TypeKind::kTimestamp)) {
-    return to.Is(TypeKind::kTimestamp) || to.Is(TypeKind::kTimestampNtz);
-  }
-  if (from.Is(TypeKind::kArray) && to.Is(TypeKind::kArray)) {
-    return CanUpCast(from.element(), to.element());
-  }
-  if (from.Is(TypeKind::kMap) && to.Is(TypeKind::kMap)) {
-    return CanUpCast(from.key(), to.key()) && CanUpCast(from.value(), to.value());
-  }
-  if (from.Is(TypeKind::kStruct) && to.Is(TypeKind::kStruct) && from.fields().size() == to.fields().size()) {
-    for (std::size_t i = 0; i < from.fields().size(); ++i) {
-      if (!CanUpCast(from.fields()[i].type, to.fields()[i].type)) {
-        return false;
-      }
-    }
-    return true;
-  }
-  return false;
-}
-
 /// Spark's Cast.forceNullable.
 bool ForceNullable(const DataType& from, const DataType& to) {
   if (from.Is(TypeKind::kVoid) || from.EqualsIgnoringNullability(to)) {
@@ -359,8 +305,8 @@ bool CastCanFailAnsi(const DataType& from, const DataType& to) {
   if (from.IsString()) {
     return !to.Is(TypeKind::kBinary);
   }
-  int rank_from = NumericRank(from.kind());
-  int rank_to = NumericRank(to.kind());
+  int rank_from = types::NumericRank(from.kind());
+  int rank_to = types::NumericRank(to.kind());
   if (rank_to != 0) {
     if (rank_from != 0) {
       return rank_to < rank_from && !to.IsFractional();
@@ -368,7 +314,7 @@ bool CastCanFailAnsi(const DataType& from, const DataType& to) {
     if (from.Is(TypeKind::kDecimal)) {
       return !to.IsFractional();
     }
-    return from.Is(TypeKind::kTimestamp) ? rank_to < NumericRank(TypeKind::kLong)
+    return from.Is(TypeKind::kTimestamp) ? rank_to < types::NumericRank(TypeKind::kLong)
                                          : from.Is(TypeKind::kDayTimeInterval) || from.Is(TypeKind::kYearMonthInterval);
   }
   switch (to.kind()) {
@@ -398,6 +344,41 @@ bool CastCanFailAnsi(const DataType& from, const DataType& to) {
 }
 
 }  // namespace
+
+bool CanUpCast(const DataType& from, const DataType& to) {
+  if (from == to || from.Is(TypeKind::kVoid)) {
+    return true;
+  }
+  int rank_from = types::NumericRank(from.kind());
+  int rank_to = types::NumericRank(to.kind());
+  if (rank_from != 0 && rank_to != 0) {
+    return rank_from <= rank_to;
+  }
+  if (to.Is(TypeKind::kDecimal)) {
+    return DecimalHolds(to, from);
+  }
+  if (to.IsString()) {
+    return IsAtomic(from) || from.Is(TypeKind::kCalendarInterval);
+  }
+  if (from.Is(TypeKind::kDate) || from.Is(TypeKind::kTimestampNtz) || from.Is(TypeKind::kTimestamp)) {
+    return to.Is(TypeKind::kTimestamp) || to.Is(TypeKind::kTimestampNtz);
+  }
+  if (from.Is(TypeKind::kArray) && to.Is(TypeKind::kArray)) {
+    return CanUpCast(from.element(), to.element());
+  }
+  if (from.Is(TypeKind::kMap) && to.Is(TypeKind::kMap)) {
+    return CanUpCast(from.key(), to.key()) && CanUpCast(from.value(), to.value());
+  }
+  if (from.Is(TypeKind::kStruct) && to.Is(TypeKind::kStruct) && from.fields().size() == to.fields().size()) {
+    for (std::size_t i = 0; i < from.fields().size(); ++i) {
+      if (!CanUpCast(from.fields()[i].type, to.fields()[i].type)) {
+        return false;
+      }
+    }
+    return true;
+  }
+  return false;
+}
 
 types::DataType DecimalForType(const types::DataType& type) {
   switch (type.kind()) {

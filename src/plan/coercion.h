@@ -19,6 +19,8 @@ std::optional<types::DataType> WiderType(const std::vector<types::DataType>& typ
 bool CanImplicitlyCast(const types::DataType& from, const types::DataType& to, const AnalysisConfig& config);
 /// True where an explicit cast exists.
 bool CanCast(const types::DataType& from, const types::DataType& to, const AnalysisConfig& config);
+/// True where every value of `from` is one of `to` (Spark's Cast.canUpCast): defaults, ALTER COLUMN TYPE.
+bool CanUpCast(const types::DataType& from, const types::DataType& to);
 /// True where a value may be stored into a column by Spark's ANSI store assignment.
 bool CanStoreAssign(const types::DataType& from, const types::DataType& to);
 /// `expr` cast to `type` by the session's mode (ANSI or legacy); `expr` itself where the types are equal but for

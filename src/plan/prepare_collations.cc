@@ -30,26 +30,21 @@ bool OnlyCarries(const Expr& expr) {
          (expr.function == "duck_count" && !expr.distinct);
 }
 
+Result<void> RefuseOperands(const Expr& expr) {
+  for (const auto* operands : {&expr.children, &expr.window.partition_by}) {
+    for (const ExprPtr& operand : *operands) {
+      FLEUVE_TRY(Refuse(operand->type));
+    }
+  }
+  FLEUVE_TRY(RefuseKeys(expr.window.order_by));
+  return RefuseKeys(expr.order_by);
+}
+
 Result<void> RefuseInside(const ExprPtr& root) {
   Result<void> status;
   VisitExpr(root, [&status](const Expr& expr) {
-    if (!status.ok() || OnlyCarries(expr)) {
-      return;
-    }
-    for (const ExprPtr& child : expr.children) {
-      if (status.ok()) {
-        status = Refuse(child->type);
-      }
-    }
-    for (const ExprPtr& key : expr.window.partition_by) {
-      if (status.ok()) {
-        status = Refuse(key->type);
-      }
-    }
-    for (const auto* keys : {&expr.window.order_by, &expr.order_by}) {
-      if (status.ok()) {
-        status = RefuseKeys(*keys);
-      }
+    if (status.ok() && !OnlyCarries(expr)) {
+      status = RefuseOperands(expr);
     }
   });
   return status;

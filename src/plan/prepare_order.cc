@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "plan/prepare_internal.h"
+#include "types/parts.h"
 
 namespace fleuve::plan {
 namespace {
@@ -12,22 +13,7 @@ bool IsReal(const DataType& type) { return type.Is(TypeKind::kFloat) || type.Is(
 bool IsNestedOrder(const DataType& type) { return type.Is(TypeKind::kArray) || type.Is(TypeKind::kStruct); }
 
 /// True where values of the type may hold NaN or -0.0.
-bool HoldsReal(const DataType& type) {
-  switch (type.kind()) {
-    case TypeKind::kFloat:
-    case TypeKind::kDouble:
-      return true;
-    case TypeKind::kArray:
-      return HoldsReal(type.element());
-    case TypeKind::kMap:
-      return HoldsReal(type.key()) || HoldsReal(type.value());
-    case TypeKind::kStruct:
-      return std::any_of(type.fields().begin(), type.fields().end(),
-                         [](const types::StructField& field) { return HoldsReal(field.type); });
-    default:
-      return false;
-  }
-}
+bool HoldsReal(const DataType& type) { return types::AnyPart(type, IsReal); }
 
 /// What stands for `expr` where rows are sorted.
 ExprPtr OrderKey(const ExprPtr& expr) {

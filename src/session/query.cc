@@ -8,6 +8,7 @@
 #include "session/executor_internal.h"
 #include "session/plan_text_internal.h"
 #include "session/pretty_text_internal.h"
+#include "types/parts.h"
 
 namespace fleuve::session {
 
@@ -37,22 +38,6 @@ std::vector<plan::Attribute> VisibleOutput(const plan::LogicalPlan& plan) {
     }
   }
   return visible;
-}
-
-bool HoldsVariant(const DataType& type) {
-  switch (type.kind()) {
-    case TypeKind::kVariant:
-      return true;
-    case TypeKind::kArray:
-      return HoldsVariant(type.element());
-    case TypeKind::kMap:
-      return HoldsVariant(type.key()) || HoldsVariant(type.value());
-    case TypeKind::kStruct:
-      return std::any_of(type.fields().begin(), type.fields().end(),
-                         [](const StructField& field) { return HoldsVariant(field.type); });
-    default:
-      return false;
-  }
 }
 
 plan::PlanPtr LimitTo(const plan::PlanPtr& input, std::int64_t rows) {
@@ -234,7 +219,7 @@ Result<plan::PlanPtr> PrintableColumns(const plan::PlanPtr& input, const plan::A
   for (const plan::Attribute& attribute : VisibleOutput(*input)) {
     plan::ExprPtr expr = plan::MakeAttribute(attribute);
     plan::Attribute out = attribute;
-    if (HoldsVariant(attribute.type)) {
+    if (types::Holds(attribute.type, TypeKind::kVariant)) {
       if (attribute.type.Is(TypeKind::kVariant)) {
         FLEUVE_ASSIGN(expr, plan::CallFunction("to_json", {expr}, config));
       } else {

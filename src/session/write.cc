@@ -12,6 +12,7 @@
 #include "session/table_plans_internal.h"
 #include "tables/create.h"
 #include "tables/modify.h"
+#include "types/parts.h"
 
 namespace fleuve::session {
 
@@ -54,19 +55,9 @@ Error NeedsBatch(const std::string& method) {
 }
 
 bool HoldsInterval(const types::DataType& type) {
-  switch (type.kind()) {
-    case types::TypeKind::kDayTimeInterval:
-    case types::TypeKind::kYearMonthInterval:
-    case types::TypeKind::kCalendarInterval:
-      return true;
-    case types::TypeKind::kArray:
-      return HoldsInterval(type.element());
-    case types::TypeKind::kMap:
-      return HoldsInterval(type.key()) || HoldsInterval(type.value());
-    default:
-      return std::any_of(type.fields().begin(), type.fields().end(),
-                         [](const auto& f) { return HoldsInterval(f.type); });
-  }
+  return types::Holds(type, types::TypeKind::kDayTimeInterval) ||
+         types::Holds(type, types::TypeKind::kYearMonthInterval) ||
+         types::Holds(type, types::TypeKind::kCalendarInterval);
 }
 
 /// save() to a path asks the format before the table does.

@@ -5,6 +5,7 @@
 #include "base/ids.h"
 #include "delta/skipping.h"
 #include "delta/table_source.h"
+#include "plan/coercion.h"
 #include "tables/alter_internal.h"
 #include "tables/column_default_internal.h"
 #include "tables/commands.h"
@@ -574,7 +575,7 @@ Result<void> AlterColumn(const TableContext& context, const TableRef& table, con
                 .With("fieldName", Dotted(change.path))
                 .Family(ErrorFamily::kAnalysis);
           }
-          if (!CanUpCast(now, to)) {
+          if (!plan::CanUpCast(now, to)) {
             return Error(ErrorKind::kUnsupported, "NOT_SUPPORTED_CHANGE_COLUMN",
                          "ALTER TABLE CHANGE COLUMN cannot change " + Dotted(change.path) + " from " +
                              now.SimpleString() + " to " + to.SimpleString() + ".")

@@ -1,3 +1,4 @@
+#include "plan/coercion.h"
 #include "tables/column_default_internal.h"
 #include "tables/schema_internal.h"
 #include "types/value.h"
@@ -8,49 +9,6 @@ using plan::ExprPtr;
 using types::DataType;
 using types::StructField;
 using types::TypeKind;
-
-bool CanUpCast(const DataType& from, const DataType& to) {
-  const auto rank = [](const DataType& t) {
-    switch (t.kind()) {
-      case TypeKind::kByte:
-        return 1;
-      case TypeKind::kShort:
-        return 2;
-      case TypeKind::kInt:
-        return 3;
-      case TypeKind::kLong:
-        return 4;
-      case TypeKind::kFloat:
-        return 5;
-      case TypeKind::kDouble:
-        return 6;
-      default:
-        return 0;
-    }
-  };
-  if (from.EqualsIgnoringNullability(to)) {
-    return true;
-  }
-  if (rank(from) > 0 && rank(to) > 0) {
-    return rank(from) < rank(to);
-  }
-  const auto digits = [](const DataType& t) { return t.precision() - t.scale(); };
-  if (from.Is(TypeKind::kDecimal) && to.Is(TypeKind::kDecimal)) {
-    return to.scale() >= from.scale() && digits(to) >= digits(from);
-  }
-  if (rank(from) > 0 && rank(from) <= 4 && to.Is(TypeKind::kDecimal)) {
-    static constexpr int kDigits[] = {0, 3, 5, 10, 20};
-    return digits(to) >= kDigits[rank(from)];
-  }
-  if (to.Is(TypeKind::kString)) {
-    return !from.IsNested() && !from.Is(TypeKind::kBinary) && !from.Is(TypeKind::kVariant) &&
-           !from.Is(TypeKind::kBoolean);
-  }
-  if (from.Is(TypeKind::kDate)) {
-    return to.Is(TypeKind::kTimestamp) || to.Is(TypeKind::kTimestampNtz);
-  }
-  return from.Is(TypeKind::kVoid);
-}
 
 namespace {
 
@@ -71,7 +29,7 @@ bool LiteralFits(const plan::Expr& expr, const DataType& to) {
     const int bits = to.Is(TypeKind::kByte) ? 8 : to.Is(TypeKind::kShort) ? 16 : to.Is(TypeKind::kInt) ? 32 : 64;
     return bits == 64 || (number >= -(1LL << (bits - 1)) && number < (1LL << (bits - 1)));
   }
-  return expr.type.IsNumeric() && to.IsNumeric();
+  return (expr.type.IsNumeric() && to.IsNumeric()) || (expr.type.IsDateTime() && to.IsDateTime());
 }
 
 }  // namespace
@@ -96,7 +54,7 @@ Result<void> CheckDefault(const std::string& sql, const StructField& field, cons
   // A literal number may have a wider type as long as its value fits.
   const bool fits = value->type.Is(TypeKind::kVoid) || value->type.EqualsIgnoringNullability(field.type) ||
                     (value->kind == plan::ExprKind::kLiteral && LiteralFits(*value, field.type)) ||
-                    CanUpCast(value->type, field.type);
+                    plan::CanUpCast(value->type, field.type);
   if (!fits || !AlignExpr(value, field.type, true, config).ok()) {
     return invalid("DATA_TYPE", "is no " + field.type.Sql());
   }

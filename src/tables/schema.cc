@@ -10,6 +10,8 @@
 #include "spark/connect/expressions.pb.h"
 #include "sql/parser.h"
 #include "tables/schema_internal.h"
+#include "types/numeric_rank.h"
+#include "types/parts.h"
 
 namespace fleuve::tables {
 
@@ -216,20 +218,7 @@ types::Schema RecordTypeChanges(const types::Schema& before, const types::Schema
 }
 
 bool CanWiden(const DataType& from, const DataType& to) {
-  const auto rank = [](const DataType& t) {
-    switch (t.kind()) {
-      case TypeKind::kByte:
-        return 1;
-      case TypeKind::kShort:
-        return 2;
-      case TypeKind::kInt:
-        return 3;
-      case TypeKind::kLong:
-        return 4;
-      default:
-        return 0;
-    }
-  };
+  const auto rank = [](const DataType& t) { return types::IntegerRank(t.kind()); };
   if (rank(from) > 0 && rank(to) > 0) {
     return rank(from) < rank(to);
   }
@@ -394,13 +383,6 @@ std::string UnsupportedName(const DataType& type) {
   }
 }
 
-bool Holds(const DataType& type, TypeKind kind) {
-  return type.Is(kind) || (type.Is(TypeKind::kArray) && Holds(type.element(), kind)) ||
-         (type.Is(TypeKind::kMap) && (Holds(type.key(), kind) || Holds(type.value(), kind))) ||
-         (type.Is(TypeKind::kStruct) && std::any_of(type.fields().begin(), type.fields().end(),
-                                                    [&](const StructField& f) { return Holds(f.type, kind); }));
-}
-
 void FindUnsupported(const DataType& type, const std::string& path, std::string* found) {
   switch (type.kind()) {
     case TypeKind::kArray:
@@ -421,11 +403,11 @@ void FindUnsupported(const DataType& type, const std::string& path, std::string*
 }
 
 Result<void> CheckColumnTypes(const types::Schema& schema) {
-  if (Holds(schema, TypeKind::kCalendarInterval)) {
+  if (types::Holds(schema, TypeKind::kCalendarInterval)) {
     return Error(ErrorKind::kInvalidArgument, "_LEGACY_ERROR_TEMP_1183",
                  "Cannot use \"INTERVAL\" type in the table schema.");
   }
-  if (Holds(schema, TypeKind::kTime)) {
+  if (types::Holds(schema, TypeKind::kTime)) {
     return Error(ErrorKind::kUnsupported, "UNSUPPORTED_TIME_TYPE", "The data type TIME is not supported.");
   }
   std::string found;
@@ -444,7 +426,7 @@ Result<void> CheckColumnTypes(const types::Schema& schema) {
 Result<void> CheckNestedVoid(const types::Schema& data) {
   for (const StructField& field : data.fields()) {
     const char* kind = field.type.Is(TypeKind::kArray) ? "ArrayType" : field.type.Is(TypeKind::kMap) ? "MapType" : "";
-    if (*kind != 0 && Holds(field.type, TypeKind::kVoid)) {
+    if (*kind != 0 && types::Holds(field.type, TypeKind::kVoid)) {
       return Error(ErrorKind::kInvalidArgument, "DELTA_COMPLEX_TYPE_COLUMN_CONTAINS_NULL_TYPE",
                    "Found nested NullType in column " + field.name + " which is of " + kind +
                        ". Delta doesn't support writing NullType in complex types.")
@@ -528,23 +510,6 @@ Result<std::vector<std::string>> CheckPartitionColumns(const types::Schema& sche
 
 namespace {
 
-bool HoldsLengths(const DataType& type) {
-  switch (type.kind()) {
-    case TypeKind::kChar:
-    case TypeKind::kVarchar:
-      return true;
-    case TypeKind::kArray:
-      return HoldsLengths(type.element());
-    case TypeKind::kMap:
-      return HoldsLengths(type.key()) || HoldsLengths(type.value());
-    case TypeKind::kStruct:
-      return std::any_of(type.fields().begin(), type.fields().end(),
-                         [](const StructField& field) { return HoldsLengths(field.type); });
-    default:
-      return false;
-  }
-}
-
 DataType StoredType(const DataType& type, bool nullable) {
   switch (type.kind()) {
     case TypeKind::kArray:
@@ -579,7 +544,7 @@ types::Schema StoredSchema(const types::Schema& schema, bool nullable) {
   std::vector<StructField> fields = StoredType(schema, nullable).fields();
   for (std::size_t i = 0; i < fields.size(); ++i) {
     // The whole column's type stands at the column, also where the length is inside.
-    if (const DataType& declared = schema.fields()[i].type; HoldsLengths(declared)) {
+    if (const DataType& declared = schema.fields()[i].type; types::HoldsLengths(declared)) {
       fields[i].metadata.Set("__CHAR_VARCHAR_TYPE_STRING", Json(declared.SimpleString()));
     }
   }

@@ -18,6 +18,7 @@
 #include "tables/rewrite_internal.h"
 #include "tables/schema_internal.h"
 #include "tables/write_options_internal.h"
+#include "types/parts.h"
 
 namespace fleuve::tables {
 
@@ -63,20 +64,6 @@ std::string JsonList(const std::vector<std::string>& items) {
 
 bool SameNames(const std::vector<std::string>& a, const std::vector<std::string>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), EqualsIgnoreAsciiCase);
-}
-
-bool ContainsVoid(const DataType& type) {
-  switch (type.kind()) {
-    case TypeKind::kVoid:
-      return true;
-    case TypeKind::kArray:
-      return ContainsVoid(type.element());
-    case TypeKind::kMap:
-      return ContainsVoid(type.key()) || ContainsVoid(type.value());
-    default:
-      return std::any_of(type.fields().begin(), type.fields().end(),
-                         [](const StructField& f) { return ContainsVoid(f.type); });
-  }
 }
 
 types::Schema SchemaOfColumns(const std::vector<NamedColumn>& columns, const plan::PlanPtr& input) {
@@ -223,7 +210,7 @@ class Writer {
 
   Result<void> Check(const types::Schema& data) {
     FLEUVE_TRY(Open());
-    if (spec_.stream && ContainsVoid(data)) {
+    if (spec_.stream && types::Holds(data, TypeKind::kVoid)) {
       return Error(ErrorKind::kInvalidArgument, "DELTA_NULL_SCHEMA_IN_STREAMING_WRITE",
                    "A stream cannot write columns of type void: cast them to a type.");
     }
@@ -239,7 +226,7 @@ class Writer {
 
   static bool HasVoid(const plan::PlanPtr& input) {
     return std::any_of(input->output.begin(), input->output.end(),
-                       [](const plan::Attribute& a) { return !a.hidden && ContainsVoid(a.type); });
+                       [](const plan::Attribute& a) { return !a.hidden && types::Holds(a.type, TypeKind::kVoid); });
   }
 
   Result<void> Open() {

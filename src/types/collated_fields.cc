@@ -1,5 +1,6 @@
 #include "types/collated_fields_internal.h"
 #include "types/collation.h"
+#include "types/parts.h"
 
 namespace fleuve::types {
 
@@ -24,25 +25,13 @@ DataType MapStrings(const DataType& type, const std::string& path, const Replace
 }  // namespace
 
 const std::string* CollationIn(const DataType& type) {
-  switch (type.kind()) {
-    case TypeKind::kString:
-      return type.collation().empty() || type.collation() == "UTF8_BINARY" ? nullptr : &type.collation();
-    case TypeKind::kArray:
-      return CollationIn(type.element());
-    case TypeKind::kMap: {
-      const std::string* found = CollationIn(type.key());
-      return found != nullptr ? found : CollationIn(type.value());
-    }
-    case TypeKind::kStruct:
-      for (const auto& field : type.fields()) {
-        if (const std::string* found = CollationIn(field.type)) {
-          return found;
-        }
-      }
-      return nullptr;
-    default:
-      return nullptr;
-  }
+  const std::string* found = nullptr;
+  AnyPart(type, [&found](const DataType& part) {
+    const bool collated = part.Is(TypeKind::kString) && !part.collation().empty() && part.collation() != "UTF8_BINARY";
+    found = collated ? &part.collation() : nullptr;
+    return collated;
+  });
+  return found;
 }
 
 DataType WithCollations(const DataType& type, const std::string& path, const Json& named) {

@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "types/collated_fields_internal.h"
+#include "types/collation.h"
 
 namespace fleuve::types {
 namespace {
@@ -434,13 +435,18 @@ Json DataType::ToJson() const {
       Json list{Json::Array()};
       for (const auto& field : fields()) {
         Json item;
-        Json collations{Json::Object()};
-        const DataType plain = WithoutCollations(field.type, field.name, &collations);
-        item.Set("name", field.name).Set("type", plain.ToJson()).Set("nullable", field.nullable);
         Json metadata = field.metadata.is_object() ? field.metadata : Json(Json::Object());
-        if (!collations.fields().empty()) {
-          metadata.Set(kCollationsKey, std::move(collations));
+        Json type;
+        if (CollationIn(field.type) == nullptr) {
+          type = field.type.ToJson();
+        } else {
+          Json collations{Json::Object()};
+          type = WithoutCollations(field.type, field.name, &collations).ToJson();
+          if (!collations.fields().empty()) {
+            metadata.Set(kCollationsKey, std::move(collations));
+          }
         }
+        item.Set("name", field.name).Set("type", std::move(type)).Set("nullable", field.nullable);
         item.Set("metadata", std::move(metadata));
         list.Append(std::move(item));
       }

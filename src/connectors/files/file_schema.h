@@ -45,9 +45,10 @@ Result<FindOptions> MakeFindOptions(const plan::Options& options, const plan::An
 /// All files below the paths. PATH_NOT_FOUND where a path names nothing (not for `lenient`).
 /// Folders written by a streaming file sink (`_spark_metadata`) give the files of their log. A file that several paths
 /// name comes once for each of them.
+Result<FoundFiles> FindFiles(const std::vector<std::string>& paths, const FindOptions& options, bool lenient);
+
 /// Every file once, as the first path that names it does.
 FoundFiles Distinct(FoundFiles found);
-Result<FoundFiles> FindFiles(const std::vector<std::string>& paths, const FindOptions& options, bool lenient);
 
 /// Drops files that are not direct children of their paths: what Spark reads where there are no partition columns.
 FoundFiles DirectChildren(const FoundFiles& found);

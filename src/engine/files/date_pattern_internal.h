@@ -70,7 +70,6 @@ class TimeText {
 
   bool has_timestamp_pattern() const { return timestamp_.has_value(); }
   bool has_date_pattern() const { return date_.has_value(); }
-  bool has_ntz_pattern() const { return ntz_.has_value(); }
   const types::TimeZone& zone() const { return *zone_; }
 
  private:

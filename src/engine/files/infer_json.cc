@@ -11,6 +11,7 @@
 #include "engine/files/json_scanner_internal.h"
 #include "engine/files/row_target_internal.h"
 #include "engine/infer.h"
+#include "types/numeric_rank.h"
 #include "types/value.h"
 
 namespace fleuve::engine {
@@ -27,21 +28,6 @@ DataType SortedStruct(std::vector<StructField> fields) {
   std::stable_sort(fields.begin(), fields.end(),
                    [](const StructField& a, const StructField& b) { return a.name < b.name; });
   return DataType::Struct(std::move(fields));
-}
-
-int IntegralRank(TypeKind kind) {
-  switch (kind) {
-    case TypeKind::kByte:
-      return 1;
-    case TypeKind::kShort:
-      return 2;
-    case TypeKind::kInt:
-      return 3;
-    case TypeKind::kLong:
-      return 4;
-    default:
-      return 0;
-  }
 }
 
 DataType DecimalOf(const DataType& integral) {
@@ -437,14 +423,14 @@ DataType MergeJsonTypes(const DataType& a, const DataType& b) {
   if (a.Is(TypeKind::kVoid)) {
     return b;
   }
-  if (IntegralRank(a.kind()) != 0 && IntegralRank(b.kind()) != 0) {
-    return IntegralRank(a.kind()) > IntegralRank(b.kind()) ? a : b;
+  if (types::IntegerRank(a.kind()) != 0 && types::IntegerRank(b.kind()) != 0) {
+    return types::IntegerRank(a.kind()) > types::IntegerRank(b.kind()) ? a : b;
   }
   const auto is_real = [](const DataType& t) { return t.Is(TypeKind::kDouble) || t.Is(TypeKind::kFloat); };
   if (is_real(a) && is_real(b)) {
     return DataType::Double();
   }
-  if ((is_real(a) && IntegralRank(b.kind()) != 0) || (is_real(b) && IntegralRank(a.kind()) != 0)) {
+  if ((is_real(a) && types::IntegerRank(b.kind()) != 0) || (is_real(b) && types::IntegerRank(a.kind()) != 0)) {
     return DataType::Double();
   }
   if ((is_real(a) && b.Is(TypeKind::kDecimal)) || (is_real(b) && a.Is(TypeKind::kDecimal))) {
@@ -453,10 +439,10 @@ DataType MergeJsonTypes(const DataType& a, const DataType& b) {
   if (a.Is(TypeKind::kDecimal) && b.Is(TypeKind::kDecimal)) {
     return MergeDecimals(a, b);
   }
-  if (a.Is(TypeKind::kDecimal) && IntegralRank(b.kind()) != 0) {
+  if (a.Is(TypeKind::kDecimal) && types::IntegerRank(b.kind()) != 0) {
     return MergeDecimals(a, DecimalOf(b));
   }
-  if (b.Is(TypeKind::kDecimal) && IntegralRank(a.kind()) != 0) {
+  if (b.Is(TypeKind::kDecimal) && types::IntegerRank(a.kind()) != 0) {
     return MergeDecimals(DecimalOf(a), b);
   }
   if (a.IsDateTime() && b.IsDateTime()) {

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "plan/functions/registry_internal.h"
+#include "types/parts.h"
 
 namespace fleuve::plan::functions {
 
@@ -115,24 +116,8 @@ Result<ExprPtr> BuildAvg(Call& call) {
   return call.Aggregate("spark_avg" + suffix, type, true);
 }
 
-bool Orderable(const DataType& type) {
-  switch (type.kind()) {
-    case TypeKind::kMap:
-    case TypeKind::kCalendarInterval:
-    case TypeKind::kVariant:
-      return false;
-    case TypeKind::kArray:
-      return Orderable(type.element());
-    case TypeKind::kStruct:
-      return std::all_of(type.fields().begin(), type.fields().end(),
-                         [](const types::StructField& field) { return Orderable(field.type); });
-    default:
-      return true;
-  }
-}
-
 Result<void> CheckOrderable(const Call& call, std::size_t i) {
-  if (!Orderable(call.type(i))) {
+  if (!types::IsOrderable(call.type(i))) {
     return call.Mismatch("INVALID_ORDERING_TYPE",
                          "The `" + call.name + "` does not support ordering on type \"" + call.type(i).Sql() + "\".");
   }

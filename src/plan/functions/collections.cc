@@ -1,5 +1,6 @@
 #include "base/bytes.h"
 #include "plan/functions/registry_internal.h"
+#include "types/parts.h"
 
 namespace fleuve::plan::functions {
 
@@ -33,29 +34,8 @@ Result<void> NeedMap(Call& call, std::size_t i) {
   return {};
 }
 
-/// True where values of this type can be ordered.
-bool IsOrderable(const DataType& type) {
-  switch (type.kind()) {
-    case TypeKind::kMap:
-    case TypeKind::kCalendarInterval:
-    case TypeKind::kVariant:
-      return false;
-    case TypeKind::kArray:
-      return IsOrderable(type.element());
-    case TypeKind::kStruct:
-      for (const StructField& field : type.fields()) {
-        if (!IsOrderable(field.type)) {
-          return false;
-        }
-      }
-      return true;
-    default:
-      return true;
-  }
-}
-
 Result<void> NeedOrderable(Call& call, const DataType& type) {
-  if (!IsOrderable(type)) {
+  if (!types::IsOrderable(type)) {
     return call.Mismatch("INVALID_ORDERING_TYPE",
                          "The `" + call.name + "` does not support ordering on type \"" + type.Sql() + "\".");
   }

@@ -1,4 +1,5 @@
 #include "plan/functions/registry_internal.h"
+#include "types/parts.h"
 
 namespace fleuve::plan::functions {
 
@@ -8,27 +9,9 @@ using types::Value;
 
 namespace {
 
-bool HasMap(const DataType& type) {
-  switch (type.kind()) {
-    case TypeKind::kMap:
-      return true;
-    case TypeKind::kArray:
-      return HasMap(type.element());
-    case TypeKind::kStruct:
-      for (const types::StructField& field : type.fields()) {
-        if (HasMap(field.type)) {
-          return true;
-        }
-      }
-      return false;
-    default:
-      return false;
-  }
-}
-
 Result<ExprPtr> BuildHash(Call& call) {
   for (std::size_t i = 0; i < call.size(); ++i) {
-    if (HasMap(call.type(i)) && !call.Conf("spark.sql.legacy.allowHashOnMapType", false)) {
+    if (types::Holds(call.type(i), TypeKind::kMap) && !call.Conf("spark.sql.legacy.allowHashOnMapType", false)) {
       return call.Mismatch("HASH_MAP_TYPE",
                            "Input to the function `" + call.name + "` cannot contain elements of the \"MAP\" type.");
     }

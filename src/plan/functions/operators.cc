@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "plan/functions/registry_internal.h"
+#include "types/parts.h"
 
 namespace fleuve::plan::functions {
 
@@ -514,22 +515,6 @@ Result<ExprPtr> BuildShift(Call& call) {
 
 // ---- Comparison ----
 
-bool Orderable(const DataType& type) {
-  switch (type.kind()) {
-    case TypeKind::kMap:
-    case TypeKind::kCalendarInterval:
-    case TypeKind::kVariant:
-      return false;
-    case TypeKind::kArray:
-      return Orderable(type.element());
-    case TypeKind::kStruct:
-      return std::all_of(type.fields().begin(), type.fields().end(),
-                         [](const types::StructField& field) { return Orderable(field.type); });
-    default:
-      return true;
-  }
-}
-
 /// True where a string inside one type stands where the other has something else: inside arrays and structs nothing is
 /// made of text.
 bool TextMeetsOthers(const DataType& a, const DataType& b) {
@@ -586,7 +571,7 @@ Result<void> PromoteComparison(Call& call) {
 
 Result<ExprPtr> Compare(Call& call, const char* function, std::string display) {
   FLEUVE_TRY(PromoteComparison(call));
-  if (!Orderable(call.type(0))) {
+  if (!types::IsOrderable(call.type(0))) {
     return Error(ErrorKind::kInvalidArgument, "DATATYPE_MISMATCH.INVALID_ORDERING_TYPE",
                  "Cannot resolve \"" + display + "\" due to data type mismatch: The `" + Symbol(call) +
                      "` does not support ordering on type \"" + call.type(0).Sql() + "\".")
@@ -743,7 +728,7 @@ Result<ExprPtr> BuildIn(Call& call) {
       FLEUVE_TRY(call.Cast(i, *common));
     }
   }
-  if (!Orderable(call.type(0))) {
+  if (!types::IsOrderable(call.type(0))) {
     return call.Mismatch("INVALID_ORDERING_TYPE",
                          "The `in` does not support ordering on type \"" + call.type(0).Sql() + "\".");
   }
