@@ -48,21 +48,26 @@ class Server:
         return self.process.pid
 
     def session(self):
-        """A PySpark session that gives up on a server that was killed after a second.
+        """A PySpark session that gives up on a server that was killed.
 
         By default every call, also those that PySpark makes in the background, is tried again for ten minutes; closing or
         collecting any session then waits for them, under a lock that all sessions of the process share. Nor does it take
         over what gRPC remembers of an earlier server that had the same port.
         """
+        process = self.process
         from pyspark.sql.connect.client import DefaultChannelBuilder
         from pyspark.sql.connect.client.retries import DefaultPolicy
         from pyspark.sql.connect.session import SparkSession
+
+        class WhileItLives(DefaultPolicy):
+            def can_retry(self, exception):
+                return process.poll() is None and super().can_retry(exception)
 
         # As `builder.remote` does: with it the functions of the package that has the JVM's parts too do not ask for a JVM.
         os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
         channel = DefaultChannelBuilder(self.url, [("grpc.use_local_subchannel_pool", 1)])
         session = SparkSession.builder.channelBuilder(channel).create()
-        session.client.set_retry_policies([DefaultPolicy(max_retries=3)])
+        session.client.set_retry_policies([WhileItLives(max_retries=3)])
         # PySpark's functions ask the current session, which is else the first one that still stands.
         SparkSession._default_session = SparkSession._active_session.session = session
         SESSIONS.append(session)
