@@ -19,12 +19,13 @@ const std::unordered_map<std::string, const Entry*>& Registry() {
   static const auto* registry = [] {
     auto* map = new std::unordered_map<std::string, const Entry*>();
     const Table* tables[] = {
-        &functions::OperatorFunctions(),    &functions::ConditionalFunctions(), &functions::CastFunctions(),
-        &functions::StringFunctions(),      &functions::RegexpFunctions(),      &functions::MathFunctions(),
-        &functions::HashFunctions(),        &functions::DateTimeFunctions(),    &functions::IntervalFunctions(),
-        &functions::AggregateFunctions(),   &functions::StatisticFunctions(),   &functions::WindowFunctions(),
-        &functions::MiscFunctions(),        &functions::NestedFunctions(),      &functions::CollectionFunctions(),
-        &functions::HigherOrderFunctions(), &functions::TextFormatFunctions(),  &functions::VariantFunctions(),
+        &functions::OperatorFunctions(),   &functions::ConditionalFunctions(), &functions::CastFunctions(),
+        &functions::StringFunctions(),     &functions::RegexpFunctions(),      &functions::MathFunctions(),
+        &functions::HashFunctions(),       &functions::BitmapFunctions(),      &functions::DateTimeFunctions(),
+        &functions::IntervalFunctions(),   &functions::AggregateFunctions(),   &functions::StatisticFunctions(),
+        &functions::WindowFunctions(),     &functions::MiscFunctions(),        &functions::NestedFunctions(),
+        &functions::CollectionFunctions(), &functions::HigherOrderFunctions(), &functions::TextFormatFunctions(),
+        &functions::VariantFunctions(),
     };
     for (const Table* table : tables) {
       for (const Entry& entry : *table) {

@@ -7,7 +7,9 @@ set(ENGINE_FUNCTIONS_SOURCES
   functions/arithmetic.cc
   functions/array_order.cc
   functions/arrays.cc
+  functions/bitmaps.cc
   functions/cast.cc
+  functions/ciphers.cc
   functions/conditional.cc
   functions/date_formats.cc
   functions/date_pattern.cc

@@ -106,13 +106,22 @@ std::string Show(const ExprPtr& expr, Form form, const std::string& zone) {
   }
 }
 
-std::string Call(const std::string& name, std::vector<ExprPtr> arguments,
-                 const plan::AnalysisConfig& config = Config()) {
+Result<ExprPtr> Build(const std::string& name, std::vector<ExprPtr> arguments, const plan::AnalysisConfig& config) {
   plan::FunctionCall call;
   call.name = name;
   call.arguments = std::move(arguments);
   call.config = &config;
-  auto built = plan::BuildFunction(call);
+  return plan::BuildFunction(call);
+}
+
+/// A call as the argument of another.
+ExprPtr Fn(const std::string& name, std::vector<ExprPtr> arguments) {
+  return *Build(name, std::move(arguments), Config());
+}
+
+std::string Call(const std::string& name, std::vector<ExprPtr> arguments,
+                 const plan::AnalysisConfig& config = Config()) {
+  auto built = Build(name, std::move(arguments), config);
   if (!built.ok()) {
     return built.error().condition();
   }
@@ -203,6 +212,22 @@ TEST(Functions, Strings) {
   EXPECT_EQ(Call("format_string", {Text("%05d|%-5s|%.2f"), Int(42), Text("ab"), Double(3.14159)}), "00042|ab   |3.14");
   EXPECT_EQ(Call("format_number", {Double(1.5), Int(0)}), "2");
   EXPECT_EQ(Call("soundex", {Text("Ashcraft")}), "A261");
+}
+
+TEST(Functions, Ciphers) {
+  const auto key = Text("0000111122223333");
+  EXPECT_EQ(Call("hex", {Fn("aes_encrypt", {Text("Spark"), key, Text("ecb")})}), "348FF37EBDE05B7880BA339068FBDA5E");
+  for (const char* mode : {"ECB", "CBC", "GCM"}) {
+    const auto sealed = Fn("aes_encrypt", {Text("a longer text than one block"), key, Text(mode)});
+    EXPECT_EQ(Call("hex", {Fn("aes_decrypt", {sealed, key, Text(mode)})}),
+              Call("hex", {Text("a longer text than one block")}))
+        << mode;
+  }
+  EXPECT_EQ(Call("aes_encrypt", {Text("a"), Text("short")}), "INVALID_PARAMETER_VALUE.AES_KEY_LENGTH");
+  EXPECT_EQ(Call("aes_encrypt", {Text("a"), key, Text("OFB")}), "UNSUPPORTED_FEATURE.AES_MODE");
+  EXPECT_EQ(Call("aes_decrypt", {Text("0123456789012345678901234567"), key}),
+            "INVALID_PARAMETER_VALUE.AES_CRYPTO_ERROR");
+  EXPECT_EQ(Call("try_aes_decrypt", {Text("0123456789012345678901234567"), key}), "NULL");
 }
 
 TEST(Functions, HashesAreSparks) {

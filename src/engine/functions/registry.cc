@@ -36,7 +36,7 @@ const Names<ScalarEntry>& Scalars() {
           &JsonPathKernels(), &VariantKernels(),    &ArithmeticKernels(), &CastKernels(),        &ConditionalKernels(),
           &DateKernels(),     &HashKernels(),       &IntervalKernels(),   &MathKernels(),        &MiscKernels(),
           &NestedKernels(),   &StringKernels(),     &TextCodecKernels(),  &RegexpKernels(),      &DateFormatKernels(),
-          &FormatKernels(),   &OrderKeyKernels()}) {
+          &FormatKernels(),   &OrderKeyKernels(),   &BitmapKernels(),     &CipherKernels()}) {
       for (const ScalarEntry& entry : *table) {
         (*map)[entry.name] = &entry;
       }
@@ -49,8 +49,9 @@ const Names<ScalarEntry>& Scalars() {
 const Names<AggregateEntry>& Aggregates() {
   static const auto* names = [] {
     auto* map = new Names<AggregateEntry>();
-    for (const AggregateTable* table : {&SumAggregates(), &OrderAggregates(), &StatisticAggregates(),
-                                        &SketchAggregates(), &CollectAggregates(), &VariantAggregates()}) {
+    for (const AggregateTable* table :
+         {&SumAggregates(), &OrderAggregates(), &StatisticAggregates(), &SketchAggregates(), &BitmapAggregates(),
+          &CollectAggregates(), &VariantAggregates()}) {
       for (const AggregateEntry& entry : *table) {
         (*map)[entry.name] = &entry;
       }

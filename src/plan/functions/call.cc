@@ -343,7 +343,14 @@ std::string Counts(int from, int to) {
   if (to < 0) {
     return "> " + std::to_string(from - 1);
   }
-  return from == to ? std::to_string(from) : "[" + std::to_string(from) + ", " + std::to_string(to) + "]";
+  if (from == to) {
+    return std::to_string(from);
+  }
+  std::string counts = "[" + std::to_string(from);
+  for (int count = from + 1; count <= to; ++count) {
+    counts += ", " + std::to_string(count);
+  }
+  return counts + "]";
 }
 
 Error LambdaRefused(const Call& call) {
@@ -416,13 +423,7 @@ Result<ExprPtr> Run(const Entry& entry, const FunctionCall& source) {
     return call.WrongCount(
         Counts(static_cast<int>(required), signature.variadic ? -1 : static_cast<int>(signature.parameters.size())));
   }
-  for (std::size_t i = 0; i < call.size(); ++i) {
-    const Parameter& p = signature.parameters[std::min(i, signature.parameters.size() - 1)];
-    if (call.args[i] == nullptr) {
-      return LambdaRefused(call);
-    }
-    FLEUVE_TRY(Coerce(call, i, p.letter));
-  }
+  const std::size_t given = call.size();
   for (std::size_t i = call.size(); i < signature.parameters.size(); ++i) {
     const Parameter& p = signature.parameters[i];
     if (!p.has_default) {
@@ -445,6 +446,13 @@ Result<ExprPtr> Run(const Entry& entry, const FunctionCall& source) {
     } else {
       call.Default(std::move(value), type);
     }
+  }
+  for (std::size_t i = 0; i < given; ++i) {
+    const Parameter& p = signature.parameters[std::min(i, signature.parameters.size() - 1)];
+    if (call.args[i] == nullptr) {
+      return LambdaRefused(call);
+    }
+    FLEUVE_TRY(Coerce(call, i, p.letter));
   }
   bool nullable = (entry.flags & kNullable) != 0 || ((entry.flags & kNotNull) == 0 && call.AnyNullable());
   DataType result = signature.result == 'z' ? call.args[0]->type : TypeOfLetter(signature.result);

@@ -30,9 +30,16 @@ Result<ExprPtr> BuildSha2(Call& call) {
 
 const Table& HashFunctions() {
   static const Table table = {
-      Scalar("hash", 1, -1, BuildHash),      Scalar("xxhash64", 1, -1, BuildHash), Scalar("sha2", 2, 2, BuildSha2),
-      Simple("md5", "spark_md5", "x>s"),     Simple("sha", "spark_sha1", "x>s"),   Simple("sha1", "spark_sha1", "x>s"),
+      Scalar("hash", 1, -1, BuildHash),
+      Scalar("xxhash64", 1, -1, BuildHash),
+      Scalar("sha2", 2, 2, BuildSha2),
+      Simple("md5", "spark_md5", "x>s"),
+      Simple("sha", "spark_sha1", "x>s"),
+      Simple("sha1", "spark_sha1", "x>s"),
       Simple("crc32", "spark_crc32", "x>l"),
+      Simple("aes_encrypt", "spark_aes_encrypt", "xx,s=GCM,s=DEFAULT,x=,x=>x", kFails | kNullable),
+      Simple("aes_decrypt", "spark_aes_decrypt", "xx,s=GCM,s=DEFAULT,x=>x", kFails | kNullable),
+      Simple("try_aes_decrypt", "spark_aes_decrypt_try", "xx,s=GCM,s=DEFAULT,x=>x", kNullable),
   };
   return table;
 }

@@ -126,6 +126,7 @@ const Table& StringFunctions();
 const Table& RegexpFunctions();
 const Table& MathFunctions();
 const Table& HashFunctions();
+const Table& BitmapFunctions();
 const Table& DateTimeFunctions();
 const Table& IntervalFunctions();
 const Table& AggregateFunctions();

@@ -1,0 +1,28 @@
+-- Bitmaps for counts of distinct integers: buckets, positions, aggregates.
+SELECT bitmap_bit_position(x) p, bitmap_bucket_number(x) b FROM VALUES (0L),(1L),(2L),(32768L),(32769L),(-1L),(-32768L),(-32769L),(9223372036854775807L),(-9223372036854775808L),(NULL) t(x);
+SELECT bitmap_count(X'1010'), bitmap_count(X''), bitmap_count(NULL), bitmap_count(X'FFFFFF');
+SELECT substring(hex(bitmap_construct_agg(bitmap_bit_position(col))), 0, 6), length(bitmap_construct_agg(col)) FROM VALUES (1), (2), (3) AS tab(col);
+SELECT substring(hex(bitmap_construct_agg(col)), 0, 12) FROM VALUES (8L), (NULL), (16L) AS tab(col);
+SELECT bitmap_count(bitmap_construct_agg(col)), length(bitmap_construct_agg(col)) FROM (SELECT 1 col WHERE false);
+SELECT bitmap_construct_agg(col) FROM VALUES (32768L) AS tab(col);
+SELECT bitmap_construct_agg(col) FROM VALUES (-1L) AS tab(col);
+SELECT substring(hex(bitmap_or_agg(col)), 0, 6), length(bitmap_or_agg(col)) FROM VALUES (X'10'), (X'20'), (X'40FF'),(NULL) AS tab(col);
+SELECT substring(hex(bitmap_and_agg(col)), 0, 10), length(bitmap_and_agg(col)) FROM VALUES (X'F0'), (X'70FF'),(NULL) AS tab(col);
+SELECT substring(hex(bitmap_and_agg(col)), 0, 10), length(bitmap_or_agg(col)), substring(hex(bitmap_or_agg(col)),0,8) FROM (SELECT X'10' col WHERE false);
+SELECT length(bitmap_or_agg(col)) FROM (SELECT CAST(repeat('a', 5000) AS BINARY) col);
+SELECT bitmap_count(bitmap_and_agg(col)) FROM (SELECT CAST(repeat('a', 5000) AS BINARY) col);
+SELECT bitmap_count('abc');
+SELECT bitmap_bit_position('12'), bitmap_bucket_number(1.7);
+SELECT bitmap_bit_position(true);
+SELECT bitmap_or_agg('abc');
+SELECT bitmap_or_agg(1);
+SELECT bitmap_construct_agg(col) OVER () IS NULL, bitmap_count(bitmap_construct_agg(col) OVER (ORDER BY col)) FROM VALUES (1L),(5L) t(col);
+SELECT bitmap_count(bitmap_construct_agg(DISTINCT col) FILTER (WHERE col > 1)) FROM VALUES (1L),(5L) t(col);
+SELECT bitmap_and_agg(NULL);
+SELECT bitmap_construct_agg(NULL) IS NULL;
+SELECT bitmap_construct_agg(1.5D) = bitmap_construct_agg(1);
+SELECT bitmap_count(NULL);
+SELECT bitmap_bit_position(NULL), bitmap_bucket_number(NULL);
+SELECT bitmap_bucket_number(id) b, bitmap_count(bitmap_construct_agg(bitmap_bit_position(id))) n FROM range(0, 100000, 3) GROUP BY 1 ORDER BY 1;
+SELECT sum(n) FROM (SELECT bitmap_count(bitmap_or_agg(m)) n FROM (SELECT bitmap_bucket_number(id) b, id % 7 g, bitmap_construct_agg(bitmap_bit_position(id)) m FROM range(50000) GROUP BY 1, 2) GROUP BY b);
+SELECT bitmap_count(bitmap_and_agg(m)) FROM (SELECT id % 3 g, bitmap_construct_agg(id % 40) m FROM range(1000) WHERE id % 4 <> id % 3 GROUP BY 1);
