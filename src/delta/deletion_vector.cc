@@ -44,7 +44,9 @@ Result<std::shared_ptr<const RowSet>> Decode(std::string_view bytes, std::int64_
                    "The deletion vector in " + where + " is not in the portable format.");
   }
   try {
-    const Roaring64Map map = Roaring64Map::readSafe(bytes.data() + 4, bytes.size() - 4);
+    // The library reads integers where they lie: the map must begin at an aligned address.
+    const std::string aligned(bytes.substr(4));
+    const Roaring64Map map = Roaring64Map::readSafe(aligned.data(), aligned.size());
     // The bitmap's own counts and orders are not to be trusted before they were gone through.
     std::vector<std::uint64_t> rows;
     rows.reserve(std::min(static_cast<std::size_t>(count), bytes.size() * 8));

@@ -1,5 +1,7 @@
 #include <roaring/roaring64map.hh>
 
+#include <memory>
+
 #include "base/bytes.h"
 #include "base/ids.h"
 #include "delta/deletion_vector.h"
@@ -25,11 +27,13 @@ std::string Encode(const std::vector<std::uint64_t>& rows) {
   Roaring64Map map;
   map.addMany(rows.size(), rows.data());
   map.runOptimize();
+  // The library writes integers where they come: the map must begin at an aligned address.
+  const std::size_t size = map.getSizeInBytes();
+  const auto bytes = std::make_unique<char[]>(size);
+  map.write(bytes.get());
   std::string out;
   AppendLittleEndian(&out, kVectorMagic);
-  const std::size_t at = out.size();
-  out.resize(at + map.getSizeInBytes());
-  map.write(out.data() + at);
+  out.append(bytes.get(), size);
   return out;
 }
 

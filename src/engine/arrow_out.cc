@@ -94,7 +94,8 @@ class ArrowColumnBuilder {
         const auto* values = duckdb::FlatVector::GetData<bool>(vector);
         data_.resize((static_cast<std::size_t>(length_ + static_cast<std::int64_t>(count)) + 7) / 8, 0);
         for (idx_t i = 0; i < count; i++) {
-          if (values[first + i] && (all_valid || valid(first + i))) {
+          // The value of a NULL may be no boolean at all.
+          if ((all_valid || valid(first + i)) && values[first + i]) {
             const auto bit = static_cast<std::size_t>(length_) + i;
             data_[bit / 8] |= static_cast<std::uint8_t>(1U << (bit % 8));
           }
