@@ -11,11 +11,10 @@ using plan::LogicalPlan;
 using plan::PlanKind;
 
 bool Reads(const LogicalPlan& node, const plan::StreamRelation* stream) {
-  bool reads = false;
-  for (const LogicalPlan* leaf : plan::StreamingLeaves(std::make_shared<LogicalPlan>(node))) {
-    reads = reads || leaf->stream.get() == stream;
-  }
-  return reads;
+  const plan::PlanPtr owned = std::make_shared<LogicalPlan>(node);
+  const std::vector<const LogicalPlan*> leaves = plan::StreamingLeaves(owned);
+  return std::any_of(leaves.begin(), leaves.end(),
+                     [&](const LogicalPlan* leaf) { return leaf->stream.get() == stream; });
 }
 
 bool Gives(const LogicalPlan& node, plan::AttributeId id) {
