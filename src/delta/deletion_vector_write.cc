@@ -1,6 +1,5 @@
-#include <roaring/roaring64map.hh>
-
 #include <memory>
+#include <roaring/roaring64map.hh>
 
 #include "base/bytes.h"
 #include "base/ids.h"
