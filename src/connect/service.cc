@@ -201,8 +201,12 @@ Result<void> Service::Config(const SessionPtr& session, const sc::ConfigRequest&
       return {};
     case sc::ConfigRequest::Operation::kGet:
       for (const std::string& key : operation.get().keys()) {
-        FLEUVE_ASSIGN(std::string value, config.Get(key));
-        put(key, value);
+        // A known setting without a value is none, an unknown one is an error.
+        if (const auto value = config.Find(key); value || session::FindConfigKey(key) != nullptr) {
+          put(key, value);
+          continue;
+        }
+        return config.Get(key).error();
       }
       return {};
     case sc::ConfigRequest::Operation::kGetWithDefault:

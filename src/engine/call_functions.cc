@@ -1,3 +1,6 @@
+#include <atomic>
+#include <optional>
+
 #include "duckdb/parser/expression/columnref_expression.hpp"
 #include "duckdb/parser/parsed_data/create_aggregate_function_info.hpp"
 #include "duckdb/parser/parsed_data/create_scalar_function_info.hpp"
@@ -58,6 +61,11 @@ class ExecutedLambda final : public BoundLambda {
     input_types_.assign(lambda.input_types.begin(), lambda.input_types.end());
     parameter_count_ = lambda.parameter_count;
     captures_ = lambda.capture_arguments;
+    for (std::size_t i = 0; i < captures_.size(); i++) {
+      if (lambda.inputs[parameter_count_ + i] == kDrawInput) {
+        draw_ = i;
+      }
+    }
   }
 
   const LogicalType& result_type() const override { return body_->return_type; }
@@ -85,7 +93,14 @@ class ExecutedLambda final : public BoundLambda {
         input.data[i].Slice(*parameters[i], element_offsets, size);
       }
       for (std::size_t i = 0; i < captures_.size(); i++) {
-        input.data[parameter_count_ + i].Slice(args.data[captures_[i]], element_rows, size);
+        if (draw_ == i) {
+          const auto first = draws_.fetch_add(static_cast<std::int64_t>(size), std::memory_order_relaxed);
+          duckdb::Vector numbers(LogicalType::BIGINT, size);
+          numbers.Sequence(first, 1, size);
+          input.data[parameter_count_ + i].Reference(numbers);
+        } else {
+          input.data[parameter_count_ + i].Slice(args.data[captures_[i]], element_rows, size);
+        }
       }
       input.SetCardinality(size);
       duckdb::Vector out(body_->return_type);
@@ -101,6 +116,9 @@ class ExecutedLambda final : public BoundLambda {
   duckdb::vector<LogicalType> input_types_;
   std::size_t parameter_count_ = 0;
   std::vector<std::size_t> captures_;
+  /// Which of the captures is kDrawInput.
+  std::optional<std::size_t> draw_;
+  mutable std::atomic<std::int64_t> draws_{0};
 };
 
 /// The call that the last argument names; the argument is taken off and the others are compared with what the plan

@@ -17,6 +17,10 @@ inline constexpr const char* kTypedFunction = "fleuve_typed";
 /// Raises SCALAR_SUBQUERY_TOO_MANY_ROWS when it is evaluated; its argument gives its type.
 inline constexpr const char* kTooManyRowsFunction = "fleuve_too_many_rows";
 
+/// The input of a lambda's body that counts the evaluations of the body, from 0: the place of functions that depend on
+/// the row's place.
+inline constexpr const char* kDrawInput = "draw";
+
 void InstallCallFunctions(duckdb::DatabaseInstance& db);
 
 }  // namespace fleuve::engine

@@ -400,10 +400,23 @@ ParsedPtr Translator::OwnCall(const plan::ExprPtr& expr) {
       extra.push_back(CarrierType(node.type));
       arguments.push_back(Ref(*column));
     });
+    // The place of a draw is the number of draws before it, not the row's; the row is captured all the same, so that
+    // rows come in order and nothing is computed ahead.
+    const Column* outer_row = row_column_;
+    const Column draw{"", kDrawInput};
+    if (row_column_ != nullptr && HasPositionCall(child)) {
+      lambda.inputs.emplace_back(kDrawInput);
+      lambda.input_types.push_back(LogicalType::BIGINT);
+      lambda.capture_arguments.push_back(arguments.size());
+      extra.push_back(LogicalType::BIGINT);
+      arguments.push_back(Ref(*row_column_));
+      row_column_ = &draw;
+    }
     Scope scope(*this, parameters);
     auto outer_steps = std::exchange(steps_, {});  // a body sees what it captured
     lambda.body = duckdb::shared_ptr<duckdb::ParsedExpression>(Expr(child->children[0]).release());
     steps_ = std::move(outer_steps);
+    row_column_ = outer_row;
     lambdas.push_back(std::move(lambda));
   }
   if (expr->kind == ExprKind::kCall && DependsOnPosition(expr->function)) {

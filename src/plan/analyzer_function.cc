@@ -11,6 +11,21 @@
 namespace fleuve::plan {
 namespace {
 
+/// True where `expr` uses a variable of the lambdas that it stands in.
+bool UsesLambda(const ExprPtr& expr, const std::vector<std::vector<Attribute>>& lambdas) {
+  bool uses = false;
+  VisitExpr(expr, [&](const Expr& node) {
+    if (node.kind != ExprKind::kLambdaVariable) {
+      return;
+    }
+    for (const std::vector<Attribute>& variables : lambdas) {
+      uses = uses || std::any_of(variables.begin(), variables.end(),
+                                 [&](const Attribute& variable) { return variable.id == node.attribute.id; });
+    }
+  });
+  return uses;
+}
+
 using types::DataType;
 using types::TypeKind;
 using Arguments = google::protobuf::RepeatedPtrField<sc::Expression>;
@@ -181,6 +196,9 @@ Result<ExprPtr> Analyzer::Function(const std::string& name, const Arguments& arg
             .Family(ErrorFamily::kAnalysis);
       }
       FLEUVE_TRY(CheckAggregated(argument, in_window, function));
+      if (!scope.lambdas.empty() && argument != nullptr && UsesLambda(argument, scope.lambdas)) {
+        return Error::Unsupported("an aggregate function over a variable of a lambda function (" + function + ")");
+      }
     }
     FLEUVE_TRY(CheckAggregateFilter(call.filter));
   } else if (*kind == FunctionKind::kScalar) {

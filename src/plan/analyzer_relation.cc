@@ -8,6 +8,7 @@
 #include "columnar/ipc.h"
 #include "plan/analyzer_internal.h"
 #include "plan/coercion.h"
+#include "plan/duration_text.h"
 #include "plan/event_time.h"
 #include "plan/function_builder.h"
 #include "plan/recursive_table.h"
@@ -422,15 +423,54 @@ Result<PlanPtr> Analyzer::Sample(const sc::Sample& sample) {
   return PlanPtr(std::move(plan));
 }
 
+namespace {
+
+/// The microseconds of a delay.
+Result<std::int64_t> WatermarkDelay(const std::string& text) {
+  const auto interval = ParseDurationText(text);
+  if (!interval.ok()) {
+    return Error(interval.error()).Family(ErrorFamily::kAnalysis);
+  }
+  // A month counts as 31 days.
+  constexpr std::int64_t kDayMicros = 86400000000;
+  std::int64_t micros = 0;
+  if (__builtin_mul_overflow(interval->months * std::int64_t{31} + interval->days, kDayMicros, &micros) ||
+      __builtin_add_overflow(micros, interval->micros, &micros)) {
+    return Error(ErrorKind::kInvalidArgument, "", "long overflow").Family(ErrorFamily::kArithmetic);
+  }
+  if (micros < 0) {
+    return Error(ErrorKind::kInvalidArgument, "",
+                 "requirement failed: delay threshold (" + text + ") should not be negative.")
+        .Family(ErrorFamily::kIllegalArgument);
+  }
+  return micros;
+}
+
+}  // namespace
+
 Result<PlanPtr> Analyzer::Watermark(const sc::WithWatermark& watermark) {
   FLEUVE_ASSIGN(PlanPtr input, Relation(watermark.input()));
+  FLEUVE_TRY(WatermarkDelay(watermark.delay_threshold()));
   FLEUVE_ASSIGN(const std::vector<std::string> parts, SplitIdentifier(watermark.event_time()));
+  if (!input->is_streaming) {
+    return input;  // the column need not exist
+  }
   FLEUVE_ASSIGN(const ExprPtr column, Name(parts, ScopeOf(input)));
   return WatermarkOver(std::move(input), column, parts, watermark.delay_threshold());
 }
 
 Result<PlanPtr> Analyzer::WatermarkBy(const fleuve::pb::WatermarkClause& clause) {
   FLEUVE_ASSIGN(PlanPtr input, Relation(clause.input()));
+  FLEUVE_ASSIGN(const auto written, sql::ParseExpression(clause.delay()));
+  FLEUVE_ASSIGN(const ExprPtr literal, Expression(*written, Scope()));
+  const std::string delay = literal->display;  // as SQL writes it, which errors name
+  FLEUVE_TRY(WatermarkDelay(delay));
+  if (clause.column().has_unresolved_star()) {
+    return Error(ErrorKind::kInvalidArgument, "INVALID_USAGE_OF_STAR_OR_REGEX",
+                 "Invalid usage of '*' in a WATERMARK clause.")
+        .With("elem", "'*'")
+        .With("prettyName", "UnresolvedEventTimeWatermark");
+  }
   std::vector<SelectItem> items;
   FLEUVE_TRY(AppendItem(clause.column(), ScopeOf(input), input, items));
   if (items.size() != 1) {
@@ -438,7 +478,7 @@ Result<PlanPtr> Analyzer::WatermarkBy(const fleuve::pb::WatermarkClause& clause)
   }
   const SelectItem& item = items.front();
   if (item.expr->kind == ExprKind::kAttribute && !item.is_alias) {
-    return WatermarkOver(std::move(input), item.expr, {item.name}, clause.delay());
+    return WatermarkOver(std::move(input), item.expr, {item.name}, delay);
   }
   if (!item.is_alias) {
     return Error(ErrorKind::kInvalidArgument, "REQUIRES_EXPLICIT_NAME_IN_WATERMARK_CLAUSE",
@@ -454,27 +494,26 @@ Result<PlanPtr> Analyzer::WatermarkBy(const fleuve::pb::WatermarkClause& clause)
     output.push_back(attribute);
   }
   PlanPtr computed = MakeProject(std::move(input), std::move(exprs), std::move(output));
-  return WatermarkOver(std::move(computed), AttributeExpr(column), {item.name}, clause.delay());
+  return WatermarkOver(std::move(computed), AttributeExpr(column), {item.name}, delay);
 }
 
 Result<PlanPtr> Analyzer::WatermarkOver(PlanPtr input, const ExprPtr& column, const std::vector<std::string>& name,
                                         const std::string& delay) {
-  auto parsed = ParseIntervalText(delay);
-  if (!parsed.ok()) {
-    return std::move(parsed).error().Family(ErrorFamily::kAnalysis);
+  if (!input->is_streaming) {
+    return input;
   }
-  const types::CalendarInterval interval = *parsed;
-  // A month counts as 31 days.
-  constexpr std::int64_t kDayMicros = 86400000000;
-  const std::int64_t micros = (interval.months * std::int64_t{31} + interval.days) * kDayMicros + interval.micros;
-  if (micros < 0) {
-    return Error(ErrorKind::kInvalidArgument, "",
-                 "requirement failed: delay threshold (" + delay + ") should not be negative.")
-        .Family(ErrorFamily::kIllegalArgument);
+  FLEUVE_ASSIGN(const std::int64_t delay_micros, WatermarkDelay(delay));
+  // A window, or another struct with an `end`.
+  bool is_time = column->type.Is(TypeKind::kTimestamp);
+  for (std::size_t i = 0; column->type.Is(TypeKind::kStruct) && i < column->type.fields().size(); ++i) {
+    const types::StructField& field = column->type.fields()[i];
+    if (field.name == "end" && field.type.Is(TypeKind::kTimestamp)) {
+      is_time = true;
+      if (i != 1 || column->type.fields().size() != 2) {
+        return Error::Unsupported("a watermark on a struct that is no window (" + name.back() + ")");
+      }
+    }
   }
-  const bool is_time = column->type.Is(TypeKind::kTimestamp) ||
-                       (column->type.Is(TypeKind::kStruct) && column->type.fields().size() == 2 &&
-                        column->type.fields()[1].type.Is(TypeKind::kTimestamp));
   if (!is_time || column->kind != ExprKind::kAttribute) {
     return Error(ErrorKind::kInvalidArgument, "EVENT_TIME_IS_NOT_ON_TIMESTAMP_TYPE",
                  "The event time " + QuoteParts(name) + " has the invalid type " + TypesSql(column->type) +
@@ -482,13 +521,10 @@ Result<PlanPtr> Analyzer::WatermarkOver(PlanPtr input, const ExprPtr& column, co
         .With("eventName", QuoteParts(name))
         .With("eventType", TypesSql(column->type));
   }
-  if (!input->is_streaming) {
-    return input;
-  }
   auto plan = Over(PlanKind::kWatermark, std::move(input));
   plan->event_time = column->attribute.id;
-  plan->delay_micros = micros;
-  plan->output = WithWatermark(std::move(plan->output), plan->event_time, micros);
+  plan->delay_micros = delay_micros;
+  plan->output = WithWatermark(std::move(plan->output), plan->event_time, delay_micros);
   return PlanPtr(std::move(plan));
 }
 

@@ -25,6 +25,12 @@ std::string OuterNames(const PlanPtr& plan) {
 
 Result<ExprPtr> Analyzer::Subquery(SubqueryKind kind, const sc::Relation& relation, std::vector<ExprPtr> values,
                                    const Scope& scope) {
+  if (!scope.lambdas.empty()) {
+    return Error(ErrorKind::kUnsupported, "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY.HIGHER_ORDER_FUNCTION",
+                 "Unsupported subquery expression: Subquery expressions are not supported within higher-order "
+                 "functions. Please remove all subquery expressions from higher-order functions and then try the query "
+                 "again.");
+  }
   outer_scopes_.push_back(&scope);
   Result<PlanPtr> plan = Relation(relation);
   outer_scopes_.pop_back();

@@ -303,7 +303,7 @@ bool CastCanFailAnsi(const DataType& from, const DataType& to) {
     return false;
   }
   if (from.IsString()) {
-    return !to.Is(TypeKind::kBinary);
+    return !to.Is(TypeKind::kBinary) && !to.Is(TypeKind::kCalendarInterval);
   }
   int rank_from = types::NumericRank(from.kind());
   int rank_to = types::NumericRank(to.kind());

@@ -27,6 +27,10 @@ TEST(ConfigTest, ValuesAreCheckedAndMadeCanonical) {
   ASSERT_TRUE(config.Set("spark.sql.streaming.stopTimeout", "2s").ok());
   EXPECT_EQ(config.Get("spark.sql.streaming.stopTimeout").value(), "2000ms");
   EXPECT_EQ(config.GetInt("spark.sql.streaming.stopTimeout"), 2000);
+  ASSERT_TRUE(config.Set("spark.sql.streaming.noDataProgressEventInterval", "5s").ok());
+  EXPECT_EQ(config.Get("spark.sql.streaming.noDataProgressEventInterval").value(), "5000ms");
+  EXPECT_EQ(config.Set("spark.sql.streaming.stateStore.stateSchemaCheck", "perhaps").error().condition(),
+            "INVALID_CONF_VALUE.TYPE_MISMATCH");
   ASSERT_TRUE(config.Set("my.key", "anything").ok());
   ASSERT_TRUE(config.Unset("my.key").ok());
   EXPECT_EQ(config.Find("my.key"), std::nullopt);
@@ -48,6 +52,8 @@ TEST(ConfigTest, ASettingThatIsNotServedIsRefusedByName) {
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().kind(), ErrorKind::kUnsupported);
   EXPECT_NE(refused.error().ToString().find("spark.sql.groupByOrdinal"), std::string::npos);
+  EXPECT_EQ(config.Set("spark.sql.streaming.unsupportedOperationCheck", "false").error().kind(),
+            ErrorKind::kUnsupported);
   EXPECT_FALSE(config.Set("spark.sql.legacy.someOldWay.enabled", "true").ok());
   EXPECT_TRUE(config.Set("spark.sql.legacy.someOldWay.enabled", "false").ok());
   EXPECT_TRUE(config.Set("my.own.key", "anything").ok());

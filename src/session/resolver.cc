@@ -408,7 +408,7 @@ Result<ResolvedTable> SessionResolver::TableChanges(const std::string& function,
       return Error(ErrorKind::kInvalidArgument, "DELTA_CDC_READ_NULL_RANGE_BOUNDARY",
                    "The start and end of a change feed must not be NULL.");
     }
-    if (argument.type.IsIntegral()) {
+    if (argument.type.Is(types::TypeKind::kInt) || argument.type.Is(types::TypeKind::kLong)) {
       bounds[i - 1].version = argument.value.integer();
     } else if (argument.type.IsString() || argument.type.Is(types::TypeKind::kTimestamp)) {
       const auto micros = argument.type.IsString() ? types::ParseTimestamp(argument.value.text(), config.session_zone)

@@ -348,16 +348,14 @@ Result<Parser::Rel> Parser::ParseWatermark(Rel input) {
   }
   FLEUVE_TRY(ExpectWord("OF"));
   FLEUVE_TRY(ExpectWord("INTERVAL"));
-  FLEUVE_ASSIGN(Expr delay, ParseIntervalLiteral(at_ - 1));
-  const auto& literal = delay->literal();
-  std::string text;
-  if (literal.has_day_time_interval()) {
-    text = std::to_string(literal.day_time_interval()) + " microseconds";
-  } else if (literal.has_year_month_interval()) {
-    text = std::to_string(literal.year_month_interval()) + " months";
-  } else {
-    return Refused("a delay of this kind in a WATERMARK clause");
+  const std::size_t value = at_;
+  const bool is_string = Current().kind == TokenKind::kString;
+  const auto delay = ParseIntervalLiteral(value - 1);
+  if (is_string && at_ == value + 1) {
+    return SyntaxError();  // a literal may be a string without a unit, a delay may not
   }
+  FLEUVE_TRY(delay);
+  const std::string text = TextFrom(value - 1);
   pb::RelationExtension extension;
   auto* clause = extension.mutable_watermark();
   clause->mutable_input()->CopyFrom(*input);

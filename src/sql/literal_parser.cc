@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -84,11 +85,13 @@ bool ScaledNumber(std::string_view text, const IntervalUnit& unit, std::int64_t*
   if (whole.empty() && fraction.empty()) {
     return false;
   }
-  if ((!whole.empty() && !IsDigits(whole)) || (!fraction.empty() && !IsDigits(fraction)) || whole.size() > 18 ||
-      fraction.size() > 9) {
+  if ((!whole.empty() && !IsDigits(whole)) || (!fraction.empty() && !IsDigits(fraction)) || fraction.size() > 9) {
     return false;
   }
-  const std::int64_t number = whole.empty() ? 0 : std::strtoll(std::string(whole).c_str(), nullptr, 10);
+  std::int64_t number = 0;
+  if (std::from_chars(whole.data(), whole.data() + whole.size(), number).ec == std::errc::result_out_of_range) {
+    return false;
+  }
   std::int64_t scaled;
   if (__builtin_mul_overflow(number, unit.size, &scaled)) {
     return false;
@@ -102,6 +105,25 @@ bool ScaledNumber(std::string_view text, const IntervalUnit& unit, std::int64_t*
   }
   *out = negative ? -scaled : scaled;
   return true;
+}
+
+/// Which of Spark's errors says that `ScaledNumber` refused `text`.
+std::string NumberCondition(std::string_view text, const IntervalUnit& unit) {
+  const auto is_letter = [](char c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'; };
+  if (std::any_of(text.begin(), text.end(), is_letter)) {
+    return "_LEGACY_ERROR_TEMP_0026";
+  }
+  text = Trim(text);
+  const std::size_t point = text.find('.');
+  const std::size_t digits = point == std::string_view::npos ? 0 : text.size() - point - 1;
+  return text.find(' ') != std::string_view::npos                   ? "INVALID_INTERVAL_FORMAT.INVALID_UNIT"
+         : point != std::string_view::npos && unit.name != "SECOND" ? "INVALID_INTERVAL_FORMAT.INVALID_FRACTION"
+         : digits > 9                                               ? "INVALID_INTERVAL_FORMAT.INVALID_PRECISION"
+         : text.empty()                                             ? "INVALID_INTERVAL_FORMAT.UNRECOGNIZED_NUMBER"
+         : text.find_first_not_of("+-.0123456789") != std::string_view::npos ||
+                 text.find_first_of("0123456789") == std::string_view::npos
+             ? "INVALID_INTERVAL_FORMAT.INVALID_VALUE"
+             : "INVALID_INTERVAL_FORMAT.ARITHMETIC_EXCEPTION";
 }
 
 void SetYearMonth(sc::Expression* expression, std::int64_t months, int start, int end) {
@@ -519,7 +541,7 @@ Result<Parser::Expr> Parser::ParseIntervalLiteral(std::size_t first) {
     const IntervalUnit* unit = FindUnit(Current().upper);
     Advance();
     const auto invalid = [&] {
-      return ErrorFrom(first, "INVALID_INTERVAL_FORMAT.INVALID_VALUE",
+      return ErrorFrom(first, NumberCondition(number, *unit),
                        "Error parsing '" + number +
                            "' to interval. Please ensure that the value provided is in a valid "
                            "format for defining an interval.");
@@ -545,7 +567,7 @@ Result<Parser::Expr> Parser::ParseIntervalLiteral(std::size_t first) {
       if (!unit->is_year_month && !last->is_year_month && unit->field < last->field && unit->name != "WEEK") {
         std::int64_t micros;
         if (!ParseDayTime(number, unit->field, last->field, &micros)) {
-          return ErrorFrom(first, "INVALID_INTERVAL_FORMAT.UNMATCHED_FORMAT_STRING",
+          return ErrorFrom(first, "INVALID_INTERVAL_FORMAT.UNMATCHED_FORMAT_STRING_WITH_NOTICE",
                            "Error parsing '" + number + "' to interval of " + std::string(unit->name) + " TO " +
                                std::string(last->name) + ".");
         }
@@ -553,7 +575,7 @@ Result<Parser::Expr> Parser::ParseIntervalLiteral(std::size_t first) {
         return Spanned(expression, first);
       }
       return ErrorFrom(
-          first, "_LEGACY_ERROR_TEMP_0028",
+          first, "INVALID_INTERVAL_FORMAT.UNSUPPORTED_FROM_TO_EXPRESSION",
           "Intervals FROM " + std::string(unit->name) + " TO " + std::string(last->name) + " are not supported.");
     }
     if (is_first) {

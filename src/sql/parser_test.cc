@@ -171,10 +171,12 @@ TEST(Relations, WatermarkClause) {
     return extension ? extension->watermark() : pb::WatermarkClause();
   };
   EXPECT_EQ(clause_of("SELECT * FROM STREAM t WATERMARK ts DELAY OF INTERVAL 10 MINUTES").delay(),
-            "600000000 microseconds");
+            "INTERVAL 10 MINUTES");
   const auto named =
       clause_of("SELECT * FROM (SELECT 1) WATERMARK ts + INTERVAL 1 DAY AS u DELAY OF INTERVAL '1' MONTH AS v");
-  EXPECT_EQ(named.delay(), "1 months");
+  EXPECT_EQ(named.delay(), "INTERVAL '1' MONTH");
+  EXPECT_EQ(ConditionOf("SELECT * FROM t WATERMARK ts DELAY OF INTERVAL '1 day'"), "PARSE_SYNTAX_ERROR");
+  EXPECT_EQ(ConditionOf("SELECT * FROM t WATERMARK ts DELAY OF INTERVAL 'P1D' AS u"), "PARSE_SYNTAX_ERROR");
   EXPECT_EQ(named.column().alias().name(0), "u");
   EXPECT_EQ(ConditionOf("SELECT watermark.a FROM t watermark"), "parsed");
   EXPECT_EQ(ConditionOf("SELECT * FROM t WATERMARK ts DELAY INTERVAL 1 DAY"), "PARSE_SYNTAX_ERROR");

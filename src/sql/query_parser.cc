@@ -236,17 +236,36 @@ Result<Parser::Rel> Parser::ParseFromFirst() {
   FLEUVE_ASSIGN(Rel input, ParseFromClause());
   FLEUVE_ASSIGN(input, ParseLateralViews(input));
   if (IsWord("SELECT")) {
-    window_scopes_.emplace_back();
-    auto result = ParseSelectTail(input, true, first);
-    if (!result.ok()) {
-      window_scopes_.pop_back();
+    const auto select = [&](Rel source) -> Result<Rel> {
+      window_scopes_.emplace_back();
+      auto result = ParseSelectTail(source, true, first);
+      if (!result.ok()) {
+        window_scopes_.pop_back();
+        return result;
+      }
+      CloseWindowScope(true);
+      return result;
+    };
+    Rel again = New<sc::Relation>();
+    again->CopyFrom(*input);
+    FLEUVE_ASSIGN(Rel result, select(input));
+    // Of several SELECT clauses each has its own ORDER BY and LIMIT; those of one alone belong to the query.
+    const std::size_t end = at_;
+    auto ordered = ParseOrganization(result);
+    if (!ordered.ok() || !IsWord("SELECT")) {
+      at_ = end;
       return result;
     }
-    CloseWindowScope(true);
-    if (IsWord("SELECT")) {
-      return Refused("FROM with several SELECT clauses");
+    Rel united = *ordered;
+    while (IsWord("SELECT")) {
+      Rel source = New<sc::Relation>();
+      source->CopyFrom(*again);
+      FLEUVE_ASSIGN(Rel next, select(source));
+      FLEUVE_ASSIGN(next, ParseOrganization(next));
+      FLEUVE_ASSIGN(united, MakeSetOperation(united, next, sc::SetOperation::SET_OP_TYPE_UNION, true, false));
+      SpannedRel(united, first);
     }
-    return result;
+    return united;
   }
   if (IsWord("INSERT")) {
     return Refused("FROM ... INSERT INTO ...");

@@ -473,9 +473,6 @@ Result<QueryPtr> ManagerImpl::Start(QueryRequest request) {
           .Family(ErrorFamily::kAnalysis);
     }
   }
-  const auto check =
-      request.config.conf ? request.config.conf("spark.sql.streaming.unsupportedOperationCheck") : std::nullopt;
-  (void)check;  // plans that Spark's check refuses cannot run here either
   FLEUVE_TRY(CheckPlan(request));
   FLEUVE_TRY(CheckSources(request, place.location));
   FLEUVE_ASSIGN(const auto known_id, checkpoint::Checkpoint::ReadQueryId(place.location));

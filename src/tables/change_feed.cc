@@ -132,7 +132,10 @@ Result<plan::PlanPtr> ChangeFeed(const delta::DeltaLogPtr& log, const ChangeBoun
   if (from.version) {
     start = *from.version;
     if (start < 0) {
-      return invalid(start, latest->version());
+      return Error(ErrorKind::kNotFound, "DELTA_LOG_FILE_NOT_FOUND",
+                   "There are no log files of the table's version " + std::to_string(start) + ".")
+          .With("version", std::to_string(start))
+          .With("logPath", log->location().path + "/_delta_log");
     }
     if (start > latest->version()) {
       if (out_of_range) {

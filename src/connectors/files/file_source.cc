@@ -402,10 +402,15 @@ class FileSource final : public Source {
   void Stop() override { watch_.reset(); }
 
  private:
-  static std::int64_t CompactInterval(const SourceContext& context) {
-    const std::string text = ConfText(context.config, "spark.sql.streaming.fileSource.log.compactInterval", "10");
-    std::int64_t value = 10;
+  /// The number that a setting begins with (a unit of milliseconds may follow).
+  static std::int64_t NumberOf(const SourceContext& context, const char* key, std::int64_t fallback) {
+    const std::string text = ConfText(context.config, key, std::to_string(fallback));
+    std::int64_t value = fallback;
     std::from_chars(text.data(), text.data() + text.size(), value);
+    return value;
+  }
+  static std::int64_t CompactInterval(const SourceContext& context) {
+    const std::int64_t value = NumberOf(context, "spark.sql.streaming.fileSource.log.compactInterval", 10);
     return value > 0 ? value : 10;
   }
 
@@ -490,8 +495,9 @@ class FileSource final : public Source {
     if (!ConfBool(context_.config, "spark.sql.streaming.fileSource.log.deletion", true)) {
       return {};
     }
-    constexpr std::int64_t kDelayMs = 600000;
-    return log_.DeleteExpired(100, kDelayMs, Clock::System()->NowMillis());
+    return log_.DeleteExpired(NumberOf(context_, "spark.sql.streaming.minBatchesToRetain", 100),
+                              NumberOf(context_, "spark.sql.streaming.fileSource.log.cleanupDelay", 600000),
+                              Clock::System()->NowMillis());
   }
 
   void Clean(const LogFile& entry) const {

@@ -674,8 +674,9 @@ Result<Caster> ToYearMonth(const Rule& rule) {
   });
 }
 
-Result<Caster> ToCalendarInterval(const Rule& rule) {
-  return Caster([rule](duckdb::Vector& in, duckdb::idx_t count, duckdb::Vector& out) {
+/// Text that is no interval is NULL in every mode.
+Result<Caster> ToCalendarInterval(const Rule&) {
+  return Caster([](duckdb::Vector& in, duckdb::idx_t count, duckdb::Vector& out) {
     Column column(in, count);
     auto& parts = duckdb::StructVector::GetEntries(out);
     for (duckdb::idx_t row = 0; row < count; ++row) {
@@ -684,8 +685,6 @@ Result<Caster> ToCalendarInterval(const Rule& rule) {
         auto parsed = plan::ParseIntervalText(column.Get<Str>(row));
         if (parsed.ok()) {
           value = *parsed;
-        } else if (rule.mode == CastMode::kAnsi) {
-          Fail(std::move(parsed).error(), rule);
         }
       }
       if (!value) {

@@ -121,12 +121,48 @@ Result<Kernel> MakeFilter(const ScalarSite& site) {
   });
 }
 
+/// A stable sort that stays in bounds whatever `less` says, were it by chance.
+template <typename Less>
+void MergeSort(std::vector<idx_t>& items, const Less& less) {
+  std::vector<idx_t> merged(items.size());
+  for (std::size_t width = 1; width < items.size(); width *= 2) {
+    for (std::size_t first = 0; first < items.size(); first += 2 * width) {
+      const auto begin = items.begin() + static_cast<std::ptrdiff_t>(first);
+      const auto middle = items.begin() + static_cast<std::ptrdiff_t>(std::min(first + width, items.size()));
+      const auto end = items.begin() + static_cast<std::ptrdiff_t>(std::min(first + 2 * width, items.size()));
+      std::merge(begin, middle, middle, end, merged.begin() + static_cast<std::ptrdiff_t>(first), less);
+    }
+    items.swap(merged);
+  }
+}
+
+/// `kernel` for one row after the other: what depends on the number of evaluations before it (rand in a body) then has
+/// Spark's order.
+Kernel RowByRow(Kernel kernel) {
+  return [kernel = std::move(kernel)](DataChunk& args, Vector& result) {
+    result.SetVectorType(VectorType::FLAT_VECTOR);
+    for (idx_t row = 0; row < args.size(); ++row) {
+      DataChunk one;
+      one.InitializeEmpty(args.GetTypes());
+      SelectionVector at(1);
+      at.set_index(0, row);
+      for (idx_t i = 0; i < args.ColumnCount(); ++i) {
+        one.data[i].Slice(args.data[i], at, 1);
+      }
+      one.SetCardinality(1);
+      Vector out(result.GetType(), 1);
+      kernel(one, out);
+      duckdb::VectorOperations::Copy(out, result, 1, 0, row);
+    }
+  };
+}
+
 /// exists and forall stop at the element that decides: later elements are not looked at, as they may raise.
 template <bool kExists>
 Result<Kernel> MakeQuantifier(const ScalarSite& site) {
   const Lambda lambda = site.lambdas.at(0);
-  const bool can_fail = site.expr.can_fail;
-  return Kernel([lambda, can_fail](DataChunk& args, Vector& result) {
+  const bool stops = site.expr.can_fail || !site.expr.deterministic;
+  Kernel kernel([lambda, stops](DataChunk& args, Vector& result) {
     ListArgument list(args.data[0], args.size());
     result.SetVectorType(VectorType::FLAT_VECTOR);
     auto* out = FlatVector::GetData<bool>(result);
@@ -140,7 +176,7 @@ Result<Kernel> MakeQuantifier(const ScalarSite& site) {
         state[row] = -1;
       }
     };
-    if (!can_fail) {
+    if (!stops) {
       Gathered gathered(list, args.size());
       Vector truths = EvaluateAll(*lambda, args, list.child(), gathered, {});
       Column column(truths, gathered.count);
@@ -179,13 +215,14 @@ Result<Kernel> MakeQuantifier(const ScalarSite& site) {
       }
     }
   });
+  return site.expr.deterministic ? std::move(kernel) : RowByRow(std::move(kernel));
 }
 
 /// aggregate(array, zero, merge, finish): element by element, all rows of the chunk at a time.
 Result<Kernel> MakeAggregate(const ScalarSite& site) {
   const Lambda merge = site.lambdas.at(0);
   const Lambda finish = site.lambdas.size() > 1 ? site.lambdas[1] : nullptr;
-  return Kernel([merge, finish](DataChunk& args, Vector& result) {
+  Kernel kernel([merge, finish](DataChunk& args, Vector& result) {
     ListArgument list(args.data[0], args.size());
     const idx_t count = args.size();
     Vector state(args.data[1].GetType(), std::max<idx_t>(count, 1));
@@ -257,6 +294,7 @@ Result<Kernel> MakeAggregate(const ScalarSite& site) {
       }
     }
   });
+  return site.expr.deterministic ? std::move(kernel) : RowByRow(std::move(kernel));
 }
 
 /// Elements out of pickers as a vector of their own.
@@ -528,8 +566,7 @@ Result<Kernel> MakeSortBy(const ScalarSite& site) {
           return a != b && orders[a * (length - 1) + (b > a ? b - 1 : b)] < 0;
         });
       } else if (length > 1) {
-        std::stable_sort(order.begin(), order.end(),
-                         [&](idx_t a, idx_t b) { return compare({{offset + a, offset + b}}, row_number)[0] < 0; });
+        MergeSort(order, [&](idx_t a, idx_t b) { return compare({{offset + a, offset + b}}, row_number)[0] < 0; });
       }
       for (idx_t i : order) {
         builder.Add(list.child(), offset + i);

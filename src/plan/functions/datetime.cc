@@ -1,6 +1,7 @@
 #include <array>
 
 #include "base/bytes.h"
+#include "plan/duration_text.h"
 #include "plan/functions/registry_internal.h"
 #include "types/time_zone.h"
 
@@ -31,7 +32,7 @@ Result<TimeWindowSpec> AnalyzeTimeWindow(const FunctionCall& source) {
     if (node->type.Is(TypeKind::kCalendarInterval)) {
       interval = node->value.interval();
     } else if (node->type.IsString()) {
-      FLEUVE_ASSIGN(interval, ParseIntervalText(node->value.text()));
+      FLEUVE_ASSIGN(interval, ParseDurationText(node->value.text()));
     } else {
       return call.Unexpected(i, "STRING");
     }
@@ -588,10 +589,11 @@ Result<ExprPtr> BuildSessionWindow(Call& call) {
   }
   const DataType time = call.type(0);
   DataType session = DataType::Struct({{"start", time, true, Json()}, {"end", time, true, Json()}});
-  bool fails = false;
   if (call.type(1).IsString()) {
+    // A gap that is no interval is NULL; like one that is not positive, it drops the row.
     if (const Value* gap = call.LiteralOf(1); gap != nullptr && !gap->is_null()) {
-      FLEUVE_ASSIGN(types::CalendarInterval interval, ParseIntervalText(gap->text()));
+      const auto parsed = ParseIntervalText(gap->text());
+      const types::CalendarInterval interval = parsed.ok() ? *parsed : types::CalendarInterval();
       if (interval.months != 0) {
         return call.Mismatch("UNEXPECTED_INPUT_TYPE", "Intervals greater than a month are not supported.");
       }
@@ -599,13 +601,12 @@ Result<ExprPtr> BuildSessionWindow(Call& call) {
     } else {
       FLEUVE_ASSIGN(call.args[1],
                     MakeCast(call.args[1], DataType::Of(TypeKind::kCalendarInterval), CastMode::kAnsi, call.config));
-      fails = true;
     }
   } else if (!call.type(1).Is(TypeKind::kDayTimeInterval) && !call.type(1).Is(TypeKind::kCalendarInterval)) {
     return call.Unexpected(1, "STRING");
   }
   call.Hidden(Value(call.config.session_zone), DataType::String());
-  return WithDisplay(call.Make("spark_session_window", session, true, fails), "session_window");
+  return WithDisplay(call.Make("spark_session_window", session, true, false), "session_window");
 }
 
 Result<ExprPtr> BuildTimeConversion(Call& call) {

@@ -1,9 +1,13 @@
+#include <spark/connect/expressions.pb.h>
+
 #include <cctype>
 #include <charconv>
 #include <limits>
 
 #include "base/bytes.h"
+#include "plan/duration_text.h"
 #include "plan/functions/registry_internal.h"
+#include "sql/parser.h"
 
 namespace fleuve::plan {
 
@@ -46,12 +50,15 @@ Result<types::CalendarInterval> ParseIntervalText(std::string_view input) {
     }
     std::size_t digits = 0;
     __int128 whole = 0;
-    while (digits < text.size() && std::isdigit(static_cast<unsigned char>(text[digits])) != 0 && digits < 18) {
+    while (digits < text.size() && std::isdigit(static_cast<unsigned char>(text[digits])) != 0 && digits < 19) {
       whole = whole * 10 + (text[digits] - '0');
       ++digits;
     }
     std::size_t number = digits;
     text.remove_prefix(digits);
+    if (whole > std::numeric_limits<std::int64_t>::max()) {
+      return NoInterval(input);
+    }
     std::int64_t fraction = 0;
     bool has_fraction = false;
     if (!text.empty() && text.front() == '.') {
@@ -123,6 +130,26 @@ Result<types::CalendarInterval> ParseIntervalText(std::string_view input) {
   out.months = static_cast<std::int32_t>(months);
   out.days = static_cast<std::int32_t>(days);
   out.micros = static_cast<std::int64_t>(micros);
+  return out;
+}
+
+Result<types::CalendarInterval> ParseDurationText(std::string_view input) {
+  Result<types::CalendarInterval> plain = ParseIntervalText(input);
+  if (plain.ok() || !AsciiLower(TrimAscii(input)).starts_with("interval")) {
+    return plain;
+  }
+  const auto parsed = sql::ParseExpression(input);
+  if (!parsed.ok() || !(*parsed)->has_literal()) {
+    return plain;
+  }
+  types::CalendarInterval out;
+  if ((*parsed)->literal().has_day_time_interval()) {
+    out.micros = (*parsed)->literal().day_time_interval();
+  } else if ((*parsed)->literal().has_year_month_interval()) {
+    out.months = (*parsed)->literal().year_month_interval();
+  } else {
+    return plain;
+  }
   return out;
 }
 

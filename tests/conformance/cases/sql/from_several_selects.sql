@@ -1,0 +1,27 @@
+CREATE OR REPLACE TEMPORARY VIEW src AS SELECT id, CAST(id AS STRING) AS s FROM range(6);
+
+FROM src SELECT id WHERE id = 1 SELECT id WHERE id = 2;
+
+FROM src SELECT id SELECT s;
+
+FROM src SELECT id AS a WHERE id > 3 SELECT id + 100 AS b WHERE id > 3 SELECT count(*) AS c;
+
+FROM src SELECT id ORDER BY id DESC LIMIT 1 SELECT id ORDER BY id LIMIT 2;
+
+FROM src SELECT s, count(*) WHERE id < 2 GROUP BY s HAVING count(*) > 0 SELECT DISTINCT 'x', 7;
+
+FROM src SELECT id WHERE id = 1 SELECT id, s WHERE id = 2;
+
+FROM src SELECT id WHERE id = 1 UNION ALL SELECT 9;
+
+FROM src SELECT id WHERE id = 1 ORDER BY id LIMIT 1;
+
+FROM src a JOIN src b ON a.id = b.id SELECT a.id WHERE a.id = 1 SELECT b.id WHERE b.id = 2;
+
+FROM src LATERAL VIEW explode(array(1, 2)) e AS x SELECT x WHERE id = 0 SELECT x + 10 WHERE id = 1;
+
+WITH c AS (SELECT * FROM src WHERE id < 2) FROM c SELECT id SELECT id + 10;
+
+SELECT * FROM (FROM src SELECT id WHERE id = 1 SELECT id WHERE id = 2) ORDER BY 1;
+
+FROM src SELECT sum(id) OVER w WHERE id < 2 WINDOW w AS (ORDER BY id) SELECT id WHERE id = 3;
