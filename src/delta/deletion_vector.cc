@@ -4,7 +4,8 @@
 #include <array>
 #include <list>
 #include <mutex>
-#include <roaring/roaring64map.hh>
+#include <roaring/roaring.hh>
+#include <stdexcept>
 #include <unordered_map>
 
 #include "base/bytes.h"
@@ -44,19 +45,35 @@ Result<std::shared_ptr<const RowSet>> Decode(std::string_view bytes, std::int64_
                    "The deletion vector in " + where + " is not in the portable format.");
   }
   try {
-    // The library reads integers where they lie: the map must begin at an aligned address.
-    const std::string aligned(bytes.substr(4));
-    const Roaring64Map map = Roaring64Map::readSafe(aligned.data(), aligned.size());
     // The bitmap's own counts and orders are not to be trusted before they were gone through.
     std::vector<std::uint64_t> rows;
     rows.reserve(std::min(static_cast<std::size_t>(count), bytes.size() * 8));
-    const auto end = map.end();
-    for (auto row = map.begin(); row != end; ++row) {
-      if (static_cast<std::int64_t>(rows.size()) >= count || (!rows.empty() && *row <= rows.back())) {
-        return Corrupt("DELTA_DELETION_VECTOR_SIZE_MISMATCH",
-                       "The deletion vector in " + where + " has more rows than the log says, or not in order.");
+    // Roaring64Map::readSafe reads beyond the end, so its frame is read here: how many bitmaps, then each behind the
+    // upper halves of its rows.
+    std::string_view rest = bytes.substr(4);
+    const auto take = [&rest](std::size_t size) {
+      if (rest.size() < size) {
+        throw std::runtime_error("ran out of bytes");
       }
-      rows.push_back(*row);
+      const std::string_view taken = rest.substr(0, size);
+      rest.remove_prefix(size);
+      return taken;
+    };
+    const std::string_view size = take(8);
+    const std::uint64_t bitmaps = std::uint64_t{LittleEndian(size.substr(4))} << 32 | LittleEndian(size);
+    for (std::uint64_t i = 0; i < bitmaps; ++i) {
+      const std::uint64_t upper = std::uint64_t{LittleEndian(take(4))} << 32;
+      const Roaring bitmap = Roaring::readSafe(rest.data(), rest.size());
+      take(bitmap.getSizeInBytes());
+      const auto end = bitmap.end();
+      for (auto lower = bitmap.begin(); lower != end; ++lower) {
+        const std::uint64_t row = upper | *lower;
+        if (static_cast<std::int64_t>(rows.size()) >= count || (!rows.empty() && row <= rows.back())) {
+          return Corrupt("DELTA_DELETION_VECTOR_SIZE_MISMATCH",
+                         "The deletion vector in " + where + " has more rows than the log says, or not in order.");
+        }
+        rows.push_back(row);
+      }
     }
     return std::make_shared<const RowSet>(std::move(rows));
   } catch (const std::exception& e) {
