@@ -185,14 +185,15 @@ void NoUpdate(duckdb::Vector[], duckdb::AggregateInputData&, duckdb::idx_t, duck
 void NoCombine(duckdb::Vector&, duckdb::Vector&, duckdb::AggregateInputData&, duckdb::idx_t) {}
 void NoFinalize(duckdb::Vector&, duckdb::AggregateInputData&, duckdb::Vector&, duckdb::idx_t, duckdb::idx_t) {}
 
-/// Leaves the expression alone where its type is right.
+/// Leaves the expression alone where its type is right; a NULL of no type gets it.
 duckdb::unique_ptr<duckdb::Expression> ReplaceTyped(duckdb::FunctionBindExpressionInput& input) {
   auto& child = input.children[0];
   const auto& wanted = input.children[1]->return_type;
   if (child->return_type == wanted) {
     return std::move(child);
   }
-  if (child->return_type.IsIntegral() && wanted.IsIntegral()) {
+  if ((child->return_type.IsIntegral() && wanted.IsIntegral()) ||
+      child->return_type.id() == duckdb::LogicalTypeId::SQLNULL) {
     return duckdb::BoundCastExpression::AddCastToType(input.context, std::move(child), wanted);
   }
   RaiseError(Error::Internal("expression " + child->ToString() + " has the type " + child->return_type.ToString() +

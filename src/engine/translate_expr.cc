@@ -206,8 +206,10 @@ ParsedPtr Translator::Expr(const plan::ExprPtr& expr) {
       return Typed(std::move(result), expr->type);
     }
     case ExprKind::kGetField:
-      return FunctionOf("struct_extract", Expr(expr->children[0]),
-                        Constant(duckdb::Value("f" + std::to_string(expr->ordinal))));
+      // DuckDB takes a field of a constant NULL for a NULL of no type.
+      return Typed(FunctionOf("struct_extract", Expr(expr->children[0]),
+                              Constant(duckdb::Value("f" + std::to_string(expr->ordinal)))),
+                   expr->type);
     case ExprKind::kSubquery:
       // Where it is a value, IN is never NULL in Spark: it asks whether an equal row exists.
       if (expr->subquery_kind == plan::SubqueryKind::kIn) {

@@ -377,12 +377,6 @@ Result<void> CheckStreaming(const PlanPtr& plan, const StreamingRules& rules) {
   for (std::size_t i = nodes.size(); i > 0; --i) {
     FLEUVE_TRY(CheckNode(*nodes[i - 1], mode, nodes));
   }
-  if (!rules.allow_multiple &&
-      std::count_if(nodes.begin(), nodes.end(), [](const LogicalPlan* node) { return KeepsState(*node); }) > 1) {
-    return Refused(
-        "Multiple stateful operators are not supported with streaming DataFrames/Datasets when "
-        "spark.sql.streaming.statefulOperator.allowMultiple is false");
-  }
   if (rules.check_correctness) {
     FLEUVE_TRY(CheckLateRows(nodes, mode));
   }

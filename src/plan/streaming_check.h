@@ -16,8 +16,8 @@ struct StreamingRules {
   /// spark.sql.streaming.statefulOperator.checkCorrectness.enabled: refuses stateful operators over one that may give
   /// late rows.
   bool check_correctness = true;
-  /// spark.sql.streaming.statefulOperator.allowMultiple: false allows one stateful operator, whose late rows and
-  /// evictions follow one watermark, and lets watermarks be redefined.
+  /// spark.sql.streaming.statefulOperator.allowMultiple: with false late rows and evictions follow one watermark (so an
+  /// operator above another one drops what comes from there at the watermark), and watermarks may be redefined.
   bool allow_multiple = true;
 };
 

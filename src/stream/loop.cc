@@ -629,7 +629,7 @@ Result<void> MicroBatchQuery::RunBatch() {
     FLEUVE_ASSIGN(loan, batch.borrow_engine(token_));
     operators::BatchRun run;
     run.attempt_id = batch.attempt_id;
-    // With one stateful operator allowed, one watermark decides both
+    // Where several stateful operators are not reckoned with, one watermark decides both
     // (spark.sql.streaming.statefulOperator.allowMultiple).
     run.late_watermark_ms = RulesOf(request_).allow_multiple ? late_watermark_ms_ : batch_watermark_ms_;
     run.watermark_ms = batch_watermark_ms_;
