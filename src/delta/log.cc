@@ -232,17 +232,17 @@ class Log final : public DeltaLog {
       return Error(ErrorKind::kInvalidArgument, "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
                    "The time asked for (" + Text(timestamp_ms) + ") is before the earliest version available (" +
                        Text(times.front().timestamp_ms) + ").")
-          .With("userTimestamp", Text(timestamp_ms))
-          .With("commitTs", Text(times.front().timestamp_ms))
+          .With("userTimestamp", WithFraction(timestamp_ms))
+          .With("commitTs", WithFraction(times.front().timestamp_ms))
           .With("timestampString", Text(times.front().timestamp_ms));
     }
     if (timestamp_ms > times.back().timestamp_ms && !can_return_last) {
       return Error(ErrorKind::kInvalidArgument, "DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
                    "The time asked for (" + Text(timestamp_ms) + ") is after the latest version (" +
                        Text(times.back().timestamp_ms) + ").")
-          .With("providedTimestamp", Text(timestamp_ms))
-          .With("lastCommitTimestamp", Text(times.back().timestamp_ms))
-          .With("maximumTimestamp", Text(times.back().timestamp_ms));
+          .With("providedTimestamp", WithFraction(timestamp_ms))
+          .With("tableName", WithFraction(times.back().timestamp_ms))  // so named by Spark
+          .With("maximumTimestamp", Text(times.back().timestamp_ms / 1000 * 1000));
     }
     VersionTime found = times.front();
     for (const VersionTime& time : times) {
@@ -462,6 +462,8 @@ class Log final : public DeltaLog {
   }
 
   static std::string Text(std::int64_t ms) { return types::TimestampNtzToString(ms * 1000); }
+  /// As Java prints timestamps: whole seconds end in `.0`.
+  static std::string WithFraction(std::int64_t ms) { return Text(ms) + (ms % 1000 == 0 ? ".0" : ""); }
 
   Result<std::vector<storage::ObjectMeta>> ListLog(std::string_view start_after) {
     auto entries = location_.store->List(LogFolder(location_.path), start_after);

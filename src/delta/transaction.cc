@@ -146,7 +146,9 @@ CommitInfo Transaction::MakeInfo(std::int64_t version) {
       only_file_actions = false;
     }
   }
-  const bool snapshot_isolation = only_file_actions && any_file && !data_change && !new_metadata_ && !new_protocol_;
+  // Without any action it depends on what the operation is there for.
+  const bool moves_files = any_file || operation_.name.starts_with("VACUUM ") || operation_.name == "Empty Commit";
+  const bool snapshot_isolation = only_file_actions && moves_files && !data_change && !new_metadata_ && !new_protocol_;
   info.isolation_level = snapshot_isolation                ? "SnapshotIsolation"
                          : IsWriteSerializable(metadata()) ? "WriteSerializable"
                                                            : "Serializable";

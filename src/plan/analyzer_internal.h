@@ -125,6 +125,8 @@ class Analyzer {
   Result<PlanPtr> Renamed(PlanPtr plan, const fleuve::pb::CommonTable& table);
   Result<PlanPtr> InlineTable(const fleuve::pb::InlineTable& table);
   Result<PlanPtr> TimeTravel(const fleuve::pb::TimeTravel& travel);
+  /// Runs an expression that refers to no column.
+  Result<types::Value> ValueOfConstant(const ExprPtr& expr);
   Result<PlanPtr> Sample(const sc::Sample& sample);
   Result<PlanPtr> Limit(const PlanPtr& input, PlanKind kind, std::int64_t count);
   Result<PlanPtr> LimitByExpression(const fleuve::pb::LimitExpression& limit);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/bytes.h"
 #include "plan/analyzer_internal.h"
 
 namespace fleuve::plan {
@@ -225,10 +226,12 @@ Result<std::optional<ExprPtr>> Analyzer::NameInColumns(const std::vector<std::st
     return std::optional<ExprPtr>();
   }
   if (found.size() > 1) {
-    std::string names;
+    std::vector<std::string> all;
     for (const Attribute* attribute : found) {
-      names += (names.empty() ? "" : ", ") + QuoteParts(FullName(*attribute));
+      all.push_back(QuoteParts(FullName(*attribute)));
     }
+    std::sort(all.begin(), all.end());
+    const std::string names = fleuve::Join(all, ", ");
     return Error(ErrorKind::kInvalidArgument, "AMBIGUOUS_REFERENCE",
                  "Reference " + QuoteParts(parts) + " is ambiguous, could be: [" + names + "].")
         .With("name", QuoteParts(parts))

@@ -421,34 +421,43 @@ Result<PlanPtr> Analyzer::TimeTravel(const fleuve::pb::TimeTravel& travel) {
   }
   const auto& named = travel.input().read().named_table();
   FLEUVE_ASSIGN(std::vector<std::string> parts, SplitIdentifier(named.unparsed_identifier()));
+  if (parts.size() == 1) {
+    for (const CommonTable& table : tables_) {
+      if (EqualNames(table.name, parts.front(), config_.case_sensitive)) {
+        return Error(ErrorKind::kUnsupported, "UNSUPPORTED_FEATURE.TIME_TRAVEL",
+                     "The feature is not supported: time travel on the relation " +
+                         types::QuoteIdentifier(parts.front()) + ", which a WITH clause defines.")
+            .With("relationId", types::QuoteIdentifier(parts.front()))
+            .Family(ErrorFamily::kAnalysis);
+      }
+    }
+  }
   Options options = ToOptions(named.options());
   if (travel.has_version()) {
     options["versionAsOf"] = travel.version();
   } else {
     FLEUVE_ASSIGN(ExprPtr timestamp, Expression(travel.timestamp(), Scope()));
+    const auto invalid = [&](const char* condition, const char* why) {
+      return Error(ErrorKind::kInvalidArgument, std::string("INVALID_TIME_TRAVEL_TIMESTAMP_EXPR.") + condition,
+                   "The time travel timestamp expression " + timestamp->display + " is invalid. " + why)
+          .With("expr", "\"" + timestamp->display + "\"");
+    };
+    const auto not_a_time = [&] { return invalid("INPUT", "Cannot be casted to the \"TIMESTAMP\" type."); };
     FLEUVE_ASSIGN(std::optional<types::Value> value, ConstantValue(timestamp));
     if (!value) {
-      if (!timestamp->deterministic ||
-          AnyExpr(timestamp, [](const Expr& e) { return e.kind == ExprKind::kSubquery; })) {
-        return Error(ErrorKind::kInvalidArgument,
-                     timestamp->deterministic ? "INVALID_TIME_TRAVEL_TIMESTAMP_EXPR.UNEVALUABLE"
-                                              : "INVALID_TIME_TRAVEL_TIMESTAMP_EXPR.NON_DETERMINISTIC",
-                     "The time travel timestamp expression " + timestamp->display + " is invalid.");
+      if (!timestamp->deterministic) {
+        return invalid("NON_DETERMINISTIC", "It must be deterministic.");
       }
-      auto one = std::make_shared<LogicalPlan>();
-      one->kind = PlanKind::kOneRow;
-      Attribute attribute;
-      attribute.id = NewAttributeId();
-      attribute.name = "timestamp";
-      attribute.type = timestamp->type;
-      FLEUVE_ASSIGN(const auto rows, resolver_.RunQuery(MakeProject(one, {timestamp}, {attribute})));
-      value = rows.at(0).at(0);
+      FLEUVE_ASSIGN(value, ValueOfConstant(timestamp));
     }
     if (value->is_null() || (timestamp->type.Is(TypeKind::kString) &&
                              !types::ParseTimestamp(std::string(value->text()), config_.session_zone))) {
-      return Error(ErrorKind::kInvalidArgument, "INVALID_TIME_TRAVEL_TIMESTAMP_EXPR.INPUT",
-                   "The time travel timestamp expression " + timestamp->display +
-                       " is invalid. Cannot be casted to the \"TIMESTAMP\" type.");
+      return not_a_time();
+    }
+    if (timestamp->type.IsNumeric() || timestamp->type.Is(TypeKind::kBoolean)) {
+      // Seconds since the epoch, as a cast says.
+      FLEUVE_ASSIGN(timestamp, MakeCast(timestamp, DataType::Timestamp(), config_));
+      FLEUVE_ASSIGN(value, ValueOfConstant(timestamp));
     }
     switch (timestamp->type.kind()) {
       case TypeKind::kString:
@@ -465,12 +474,21 @@ Result<PlanPtr> Analyzer::TimeTravel(const fleuve::pb::TimeTravel& travel) {
         options["timestampAsOf"] = types::TimestampNtzToString(value->integer());
         break;
       default:
-        return Error(ErrorKind::kInvalidArgument, "INVALID_TIME_TRAVEL_TIMESTAMP_EXPR.INPUT",
-                     "The time travel timestamp expression " + timestamp->display +
-                         " is invalid. Cannot be casted to the \"TIMESTAMP\" type.");
+        return not_a_time();
     }
   }
   return NamedTable(parts, options, false);
+}
+
+Result<types::Value> Analyzer::ValueOfConstant(const ExprPtr& expr) {
+  auto one = std::make_shared<LogicalPlan>();
+  one->kind = PlanKind::kOneRow;
+  Attribute attribute;
+  attribute.id = NewAttributeId();
+  attribute.name = "value";
+  attribute.type = expr->type;
+  FLEUVE_ASSIGN(const auto rows, resolver_.RunQuery(MakeProject(one, {expr}, {attribute})));
+  return rows.at(0).at(0);
 }
 
 Result<std::optional<types::Value>> Analyzer::ConstantValue(const ExprPtr& expr) {

@@ -105,7 +105,7 @@ class DeltaApi {
       }
       case ::delta::connect::DeltaRelation::kDescribeHistory: {
         FLEUVE_TRY(Open(relation.describe_history().table()));
-        return Rows(tables::DescribeHistory(context_, ref_, 0));
+        return Rows(tables::DescribeHistory(context_, ref_, std::nullopt));
       }
       case ::delta::connect::DeltaRelation::kDescribeDetail: {
         FLEUVE_TRY(Open(relation.describe_detail().table()));

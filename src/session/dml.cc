@@ -42,20 +42,36 @@ Error NotDelta(const std::string& condition, const std::string& what, const std:
       .With("tableName", name);
 }
 
+Error ViewNotTable(const std::string& what, const std::vector<std::string>& name) {
+  return Error(ErrorKind::kInvalidArgument, "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE",
+               "'" + what + "' expects a table but " + QuoteParts(name) + " is a view.")
+      .With("operation", what)
+      .With("viewName", QuoteParts(name));
+}
+
 }  // namespace
 
 Result<tables::TableRef> Executor::DeltaTarget(const std::vector<std::string>& parts, SessionResolver& resolver,
                                                const std::string& what) {
   if (resolver.FindTemporaryView(parts) != nullptr) {
-    return Error(ErrorKind::kInvalidArgument, "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE",
-                 "'" + what + "' expects a table but " + QuoteParts(parts) + " is a view.");
+    return what == "RESTORE" ? NotDelta("DELTA_ONLY_OPERATION", what, QuoteParts(parts)) : ViewNotTable(what, parts);
   }
-  FLEUVE_ASSIGN(const TableTarget target, resolver.Target(parts, true));
+  FLEUVE_ASSIGN(TableTarget target, resolver.Target(parts, true));
   if (target.row && target.row->kind == catalog::TableKind::kView) {
-    return Error(ErrorKind::kInvalidArgument, "EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE",
-                 "'" + what + "' expects a table but " + QuoteParts(parts) + " is a view.");
+    if (what == "RESTORE") {
+      return NotDelta("DELTA_ONLY_OPERATION", what, QuoteParts(parts));
+    }
+    return ViewNotTable(what, {"spark_catalog", target.database, target.name});
   }
   const bool is_modification = what == "DELETE" || what == "UPDATE" || what == "MERGE INTO TABLE";
+  if (target.is_path && target.provider == "delta" && PathWithoutVersion(parts[1]) != parts[1]) {
+    if (is_modification) {
+      return OldVersionRefused(parts[1]);
+    }
+    if (what == "OPTIMIZE" || what == "VACUUM" || what == "DESCRIBE HISTORY") {
+      FLEUVE_ASSIGN(target, resolver.Target({parts[0], PathWithoutVersion(parts[1])}, true));
+    }
+  }
   if (target.provider != "delta") {
     if (target.is_path && !is_modification) {
       return TableNotFound(parts);
@@ -262,6 +278,23 @@ bool IsDefault(const sc::Expression& expression) {
   return extension && extension->has_default_value();
 }
 
+/// Whether a column takes no NULL and has no default.
+bool MustHaveValue(const types::Schema& schema, const std::string& column) {
+  const auto index = types::FieldIndex(schema, column);
+  return index && !schema.fields()[*index].nullable &&
+         schema.fields()[*index].metadata.Find("CURRENT_DEFAULT") == nullptr;
+}
+
+/// Statements that change rows say it in one way where a generator stands.
+Error OutsideSelect(Error error) {
+  if (error.condition() != "UNSUPPORTED_GENERATOR.NESTED_IN_EXPRESSIONS") {
+    return error;
+  }
+  return Error(ErrorKind::kUnsupported, "UNSUPPORTED_GENERATOR.OUTSIDE_SELECT",
+               "The generator is not supported outside the SELECT clause.")
+      .Family(ErrorFamily::kAnalysis);
+}
+
 /// The default of a column as an expression; NULL where it has none.
 sc::Expression DefaultOf(const types::Schema& schema, const std::string& column) {
   sc::Expression expression;
@@ -392,8 +425,14 @@ Result<std::vector<tables::Assignment>> AssignmentsOf(const google::protobuf::Re
     assignment.path = PartsOf(item.column());
     if (IsDefault(item.value())) {
       if (target == nullptr) {
-        return Error(ErrorKind::kInvalidArgument, "DELTA_MERGE_UNRESOLVED_EXPRESSION",
-                     "Cannot resolve DEFAULT in a MERGE clause.");
+        return Error(ErrorKind::kInvalidArgument, "UNRESOLVED_COLUMN.WITHOUT_SUGGESTION",
+                     "Cannot resolve DEFAULT in a MERGE clause.")
+            .With("objectName", "DEFAULT");
+      }
+      if (MustHaveValue(plan::SchemaOf(*target), assignment.path.back())) {
+        return Error(ErrorKind::kInvalidArgument, "NO_DEFAULT_COLUMN_VALUE_AVAILABLE",
+                     "The column " + assignment.path.back() + " is not nullable and has no default value.")
+            .With("colName", types::QuoteIdentifier(assignment.path.back()));
       }
       FLEUVE_ASSIGN(assignment.value, plan::AnalyzeExpression(
                                           DefaultOf(plan::SchemaOf(*target), assignment.path.back()), scope, resolver));
@@ -445,7 +484,8 @@ Result<RowsResult> Executor::ModifyStatement(const pb::Command& command, Session
     }
     plan::ExprPtr condition;
     if (remove.has_condition()) {
-      FLEUVE_ASSIGN(condition, plan::AnalyzeExpression(remove.condition(), scope, resolver));
+      auto analyzed = plan::AnalyzeExpression(remove.condition(), scope, resolver);
+      FLEUVE_ASSIGN(condition, analyzed.ok() ? std::move(analyzed) : OutsideSelect(std::move(analyzed).error()));
     }
     return tables::DeleteFrom(context, target.table, target.leaf, condition);
   }
@@ -459,48 +499,34 @@ Result<RowsResult> Executor::ModifyStatement(const pb::Command& command, Session
   if (update.has_condition()) {
     FLEUVE_ASSIGN(condition, plan::AnalyzeExpression(update.condition(), leaf, resolver));
   }
-  FLEUVE_ASSIGN(const auto assignments, AssignmentsOf(update.assignments(), leaf, leaf, resolver));
+  auto analyzed = AssignmentsOf(update.assignments(), leaf, leaf, resolver);
+  FLEUVE_ASSIGN(const auto assignments,
+                analyzed.ok() ? std::move(analyzed) : OutsideSelect(std::move(analyzed).error()));
   return tables::UpdateTable(context, target.table, leaf, assignments, condition);
 }
 
 namespace {
 
-/// Columns that MERGE cannot resolve have a condition of their own.
+/// A part of MERGE, analyzed: Delta has a condition of its own where it names a column that its rows do not have.
 template <typename T>
-Result<T> OfMerge(Result<T> result) {
-  if (!result.ok() && result.error().condition().starts_with("UNRESOLVED_COLUMN")) {
-    return Error(ErrorKind::kInvalidArgument, "DELTA_MERGE_UNRESOLVED_EXPRESSION", result.error().message())
-        .CausedBy(result.error());
+Result<T> OfMerge(Result<T> result, const std::string& where, const plan::PlanPtr& rows) {
+  if (result.ok()) {
+    return result;
   }
-  return result;
-}
-
-}  // namespace
-
-namespace {
-
-/// Delta's own condition where a clause names a column that its rows do not have.
-Error MergeError(Error error) {
-  if (!error.condition().starts_with("UNRESOLVED_COLUMN")) {
-    return error;
+  if (!result.error().condition().starts_with("UNRESOLVED_COLUMN")) {
+    return OutsideSelect(std::move(result).error());
   }
   std::string name;
-  for (const auto& [key, value] : error.parameters()) {
+  for (const auto& [key, value] : result.error().parameters()) {
     name = key == "objectName" ? value : name;
   }
-  return Error(ErrorKind::kInvalidArgument, "DELTA_MERGE_UNRESOLVED_EXPRESSION",
-               "Cannot resolve " + name + " in a clause of MERGE: " + error.message())
-      .With("sqlExpr", name);
+  std::erase(name, '`');
+  return tables::UnresolvedInMerge(name, where, *rows).CausedBy(result.error());
 }
 
 }  // namespace
 
 Result<RowsResult> Executor::Merge(const pb::Merge& merge, SessionResolver& resolver) {
-  auto outcome = MergeStatement(merge, resolver);
-  return outcome.ok() ? std::move(outcome) : Result<RowsResult>(MergeError(outcome.error()));
-}
-
-Result<RowsResult> Executor::MergeStatement(const pb::Merge& merge, SessionResolver& resolver) {
   const std::vector<std::string> parts = PartsOf(merge.table());
   FLEUVE_ASSIGN(const ModifyTarget target,
                 TargetOfModify(parts, merge.has_alias() ? std::optional(merge.alias()) : std::nullopt, resolver,
@@ -509,7 +535,8 @@ Result<RowsResult> Executor::MergeStatement(const pb::Merge& merge, SessionResol
   spec.target = target.leaf;
   FLEUVE_ASSIGN(spec.source, AnalyzeWith(resolver, merge.source()));
   const plan::PlanPtr both = BothSides(spec.target, spec.source);
-  FLEUVE_ASSIGN(spec.condition, OfMerge(plan::AnalyzeExpression(merge.condition(), both, resolver)));
+  FLEUVE_ASSIGN(spec.condition,
+                OfMerge(plan::AnalyzeExpression(merge.condition(), both, resolver), "search condition", both));
   spec.schema_evolution = merge.schema_evolution();
   for (const pb::Merge::Clause& clause : merge.clauses()) {
     tables::MergeClause out;
@@ -517,13 +544,16 @@ Result<RowsResult> Executor::MergeStatement(const pb::Merge& merge, SessionResol
                : clause.action() == pb::Merge::Clause::UPDATE ? tables::MergeClause::Kind::kUpdate
                                                               : tables::MergeClause::Kind::kInsert;
     out.star = clause.star();
+    const std::string action = pb::Merge::Clause::Action_Name(clause.action());
     const plan::PlanPtr& scope = clause.when() == pb::Merge::Clause::MATCHED       ? both
                                  : clause.when() == pb::Merge::Clause::NOT_MATCHED ? spec.source
                                                                                    : spec.target;
     if (clause.has_condition()) {
-      FLEUVE_ASSIGN(out.condition, OfMerge(plan::AnalyzeExpression(clause.condition(), scope, resolver)));
+      FLEUVE_ASSIGN(out.condition, OfMerge(plan::AnalyzeExpression(clause.condition(), scope, resolver),
+                                           action + " condition", scope));
     }
-    FLEUVE_ASSIGN(out.assignments, OfMerge(AssignmentsOf(clause.assignments(), scope, nullptr, resolver)));
+    FLEUVE_ASSIGN(out.assignments,
+                  OfMerge(AssignmentsOf(clause.assignments(), scope, nullptr, resolver), action + " clause", scope));
     (clause.when() == pb::Merge::Clause::MATCHED       ? spec.matched
      : clause.when() == pb::Merge::Clause::NOT_MATCHED ? spec.not_matched
                                                        : spec.not_matched_by_source)

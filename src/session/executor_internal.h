@@ -179,7 +179,6 @@ class Executor {
   Result<RowsResult> Describe(const pb::DescribeTable& describe, SessionResolver& resolver);
   Result<RowsResult> Insert(const pb::Insert& insert, SessionResolver& resolver);
   Result<RowsResult> Merge(const pb::Merge& merge, SessionResolver& resolver);
-  Result<RowsResult> MergeStatement(const pb::Merge& merge, SessionResolver& resolver);
   /// The rows of an INSERT with every DEFAULT replaced by its column's; nullopt where there is none.
   Result<std::optional<spark::connect::Relation>> FillDefaults(const pb::Insert& insert, SessionResolver& resolver);
   Result<RowsResult> ModifyStatement(const pb::Command& command, SessionResolver& resolver);

@@ -87,7 +87,8 @@ Result<RowsResult> Executor::MaintenanceStatement(const pb::Command& command, Se
       const pb::DescribeHistory& history = command.describe_history();
       FLEUVE_ASSIGN(const tables::TableRef table, DeltaTarget(NameOrPath(history), resolver, "DESCRIBE HISTORY"));
       FLEUVE_ASSIGN(const tables::TableContext context, TablesContext());
-      return tables::DescribeHistory(context, table, history.has_limit() ? history.limit() : 0);
+      return tables::DescribeHistory(context, table,
+                                     history.has_limit() ? std::optional<std::int64_t>(history.limit()) : std::nullopt);
     }
     case pb::Command::kOptimize: {
       const pb::Optimize& optimize = command.optimize();

@@ -34,7 +34,8 @@ Result<delta::TimeTravel> TravelOf(const Options& options, const std::string& zo
   const std::string* timestamp = plan::FindOption(options, "timestampAsOf");
   if (version != nullptr && timestamp != nullptr) {
     return Error(ErrorKind::kInvalidArgument, "DELTA_ONEOF_IN_TIMETRAVEL",
-                 "Please either provide 'timestampAsOf' or 'versionAsOf' for time travel.");
+                 "Please either provide 'timestampAsOf' or 'versionAsOf' for time travel.")
+        .Family(ErrorFamily::kIllegalArgument);
   }
   if (version != nullptr) {
     std::int64_t number = 0;
@@ -43,7 +44,7 @@ Result<delta::TimeTravel> TravelOf(const Options& options, const std::string& zo
       return Error(ErrorKind::kInvalidArgument, "DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE",
                    "'" + *version + "' is not a valid version to travel to: it must be a number.")
           .With("timeTravelKey", "versionAsOf")
-          .With("value", *version);
+          .Family(ErrorFamily::kIllegalArgument);
     }
     when.version = number;
   }
@@ -52,7 +53,7 @@ Result<delta::TimeTravel> TravelOf(const Options& options, const std::string& zo
     if (!micros) {
       return Error(ErrorKind::kInvalidArgument, "DELTA_TIMESTAMP_INVALID",
                    "The provided timestamp (" + *timestamp + ") cannot be converted to a valid timestamp.")
-          .With("expr", *timestamp);
+          .With("expr", "'" + *timestamp + "'");
     }
     when.timestamp_ms = *micros >= 0 ? *micros / 1000 : (*micros - 999) / 1000;
   }
@@ -75,6 +76,17 @@ Result<std::vector<types::Value::List>> AllRows(engine::Engine& engine, const pl
     FLEUVE_ASSIGN(auto part, columnar::RowsFromBatch(*batch));
     std::move(part.begin(), part.end(), std::back_inserter(rows));
   }
+}
+
+/// Only Delta tables have versions.
+Result<void> RefuseTravel(const Options& options, const std::vector<std::string>& parts) {
+  if (plan::FindOption(options, "versionAsOf") == nullptr && plan::FindOption(options, "timestampAsOf") == nullptr) {
+    return {};
+  }
+  return Error(ErrorKind::kUnsupported, "UNSUPPORTED_FEATURE.TIME_TRAVEL",
+               "The feature is not supported: time travel on the relation " + QuoteParts(parts) + ".")
+      .With("relationId", QuoteParts(parts))
+      .Family(ErrorFamily::kAnalysis);
 }
 
 /// Cuts `@v12` or `@yyyyMMddHHmmssSSS` off a table path and turns it into options.
@@ -294,6 +306,19 @@ Result<plan::PlanPtr> SessionResolver::ExpandView(const std::string& name, const
   return plan::MakeProject(plan, std::move(exprs), std::move(output));
 }
 
+std::string PathWithoutVersion(std::string path) {
+  Options options;
+  static_cast<void>(SplitPathVersion(&path, &options));
+  return path;
+}
+
+Error OldVersionRefused(const std::string& path) {
+  const std::string version = path.substr(PathWithoutVersion(path).size() + 1);
+  return Error(ErrorKind::kUnsupported, "DELTA_FAILED_SCAN_WITH_HISTORICAL_VERSION",
+               "The statement needs the newest version of the table; the path " + path + " names an old one.")
+      .With("historicalVersion", version.substr(version.starts_with('v') ? 1 : 0));
+}
+
 Result<ResolvedTable> SessionResolver::OpenDelta(const storage::Location& location, const std::string& display,
                                                  const Options& options, std::vector<std::string> qualified_name) {
   FLEUVE_ASSIGN(const delta::TimeTravel when, TravelOf(options, Config().session_zone));
@@ -493,6 +518,7 @@ Result<ResolvedTable> SessionResolver::ResolveTable(const std::vector<std::strin
 Result<ResolvedTable> SessionResolver::ResolveOwnTable(const std::vector<std::string>& parts, const Options& options,
                                                        bool is_streaming) {
   if (const TemporaryViewPtr view = FindTemporaryView(parts); view != nullptr) {
+    FLEUVE_TRY(RefuseTravel(options, parts));
     ResolvedTable resolved;
     used_views_->insert(AsciiLower(Join(parts, ".")));
     if (view->plan != nullptr) {
@@ -545,6 +571,7 @@ Result<ResolvedTable> SessionResolver::ResolveOwnTable(const std::vector<std::st
                        "`DataStreamReader.table` yet.")
           .Family(ErrorFamily::kAnalysis);
     }
+    FLEUVE_TRY(RefuseTravel(options, full));
     ResolvedTable resolved;
     types::Schema schema;
     if (!row.schema_json.empty()) {
@@ -575,6 +602,7 @@ Result<ResolvedTable> SessionResolver::ResolveOwnTable(const std::vector<std::st
     }
     return OpenDelta(target.location, target.display, options, std::move(full));
   }
+  FLEUVE_TRY(RefuseTravel(options, full));
   connectors::files::FileReadRequest request;
   request.format = target.provider;
   if (!row.schema_json.empty()) {

@@ -136,6 +136,10 @@ Result<plan::PlanPtr> RefreshTables(SessionState& state, const plan::PlanPtr& pl
 /// The newest snapshot of a Delta table where it has moved, else `table` itself.
 Result<std::shared_ptr<const plan::TableSource>> RefreshTable(SessionState& state,
                                                               const std::shared_ptr<const plan::TableSource>& table);
+/// A table path without the `@v12` or `@yyyyMMddHHmmssSSS` at its end.
+std::string PathWithoutVersion(std::string path);
+/// Says that a statement cannot change the old version that the path names.
+Error OldVersionRefused(const std::string& path);
 /// TABLE_OR_VIEW_NOT_FOUND naming the parts.
 Error TableNotFound(const std::vector<std::string>& parts);
 /// `a`.`b`.

@@ -524,6 +524,9 @@ Result<void> Executor::InsertRows(const std::vector<std::string>& parts, Session
   tables::WriteSpec spec;
   fill(&spec);
   if (target.provider == "delta") {
+    if (target.is_path && PathWithoutVersion(parts[1]) != parts[1]) {
+      return OldVersionRefused(parts[1]);
+    }
     return WriteDelta(RefOf(target), input, spec);
   }
   if (target.row && target.row->kind == catalog::TableKind::kView) {

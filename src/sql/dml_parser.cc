@@ -126,6 +126,15 @@ Result<pb::Command*> Parser::ParseUpdate() {
   return command;
 }
 
+Result<void> Parser::RefuseColumnAliases(const char* statement) {
+  if (!IsSymbol("(")) {
+    return {};
+  }
+  return ErrorFrom(0, "COLUMN_ALIASES_NOT_ALLOWED",
+                   std::string("Columns aliases are not allowed in ") + statement + ".")
+      .With("op", statement);
+}
+
 Result<pb::Command*> Parser::ParseMerge() {
   pb::Command* command = NewCommand();
   auto* merge = command->mutable_merge();
@@ -138,6 +147,7 @@ Result<pb::Command*> Parser::ParseMerge() {
   if (!IsWord("USING") && (AcceptWord("AS") || IsImplicitAlias())) {
     FLEUVE_ASSIGN(std::string alias, ParseIdentifier());
     merge->set_alias(std::move(alias));
+    FLEUVE_TRY(RefuseColumnAliases("MERGE"));
   }
   FLEUVE_TRY(ExpectWord("USING"));
   FLEUVE_ASSIGN(Rel source, ParseRelationPrimary());
@@ -209,7 +219,9 @@ Result<pb::Command*> Parser::ParseMerge() {
       } while (AcceptSymbol(","));
       FLEUVE_TRY(ExpectSymbol(")"));
       FLEUVE_TRY(ExpectWord("VALUES"));
-      const std::size_t values_at = at_;
+      const auto wrong_count = [&] {
+        return ErrorFrom(when_at, "_LEGACY_ERROR_TEMP_0006", "The number of inserted values cannot match the fields.");
+      };
       FLEUVE_TRY(ExpectSymbol("("));
       std::size_t index = 0;
       do {
@@ -221,7 +233,7 @@ Result<pb::Command*> Parser::ParseMerge() {
           return std::move(value).error();
         }
         if (index >= columns.size()) {
-          return SyntaxErrorAt(first);
+          return wrong_count();
         }
         auto* assignment = clause->add_assignments();
         *assignment->mutable_column() = columns[index++];
@@ -230,7 +242,7 @@ Result<pb::Command*> Parser::ParseMerge() {
         assignment->mutable_value()->CopyFrom(**value);
       } while (AcceptSymbol(","));
       if (index != columns.size()) {
-        return SyntaxErrorAt(values_at);
+        return wrong_count();
       }
       FLEUVE_TRY(ExpectSymbol(")"));
       continue;

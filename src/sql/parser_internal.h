@@ -278,6 +278,7 @@ class Parser {
   Result<pb::Command*> ParseDelete();
   Result<pb::Command*> ParseUpdate();
   Result<pb::Command*> ParseMerge();
+  Result<void> RefuseColumnAliases(const char* statement);
   Result<void> ParseAssignment(pb::Assignment* assignment);
   Result<pb::Command*> ParseTruncate();
   Result<pb::Command*> ParseCache();

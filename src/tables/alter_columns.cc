@@ -640,6 +640,17 @@ Result<void> AlterColumn(const TableContext& context, const TableRef& table, con
     if (change.type && change.path.size() == 1) {
       FLEUVE_TRY(CheckNotUsed(a, change.path[0], context.config));
     }
+    // The history names the column by its path; what it says of types that were widened is no part of it.
+    changed.name = Dotted(change.path);
+    if (changed.metadata.Find("delta.typeChanges") != nullptr) {
+      Json::Object kept;
+      for (const auto& [key, value] : changed.metadata.fields()) {
+        if (key != "delta.typeChanges") {
+          kept.emplace_back(key, value);
+        }
+      }
+      changed.metadata = Json(std::move(kept));
+    }
     a.parameters.Set("column", Json(FieldJson(changed).Dump()));
     if (change.position) {
       a.parameters.Set("position", Json(change.position->first ? "FIRST" : "AFTER " + change.position->after));

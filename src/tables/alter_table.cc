@@ -203,8 +203,9 @@ Result<void> DropConstraint(const TableContext& context, const TableRef& table, 
     const std::string key = "delta.constraints." + AsciiLower(name);
     const std::string* sql = delta::FindIn(a.metadata.configuration, key);
     if (sql == nullptr) {
-      if (if_exists) {
-        a.changed = false;
+      if (if_exists) {  // a commit says that there was nothing to drop
+        a.parameters.Set("name", Json(name));
+        a.parameters.Set("existed", Json(false));
         return {};
       }
       return Error(ErrorKind::kInvalidArgument, "DELTA_CONSTRAINT_DOES_NOT_EXIST",

@@ -60,10 +60,8 @@ Result<RowsResult> CloneTable(const TableContext& context, const TableRef& table
   delta::Metadata metadata = source.metadata();
   metadata.id = target == nullptr ? NewUuid() : target->metadata().id;
   metadata.created_time = context.logs->context().clock->NowMillis();
-  Json overrides(Json::Object{});
   for (const auto& [key, value] : properties) {
     delta::SetIn(metadata.configuration, key, value);
-    overrides.Set(key, Json(value));
   }
   std::vector<delta::Action> actions;
   for (const delta::DomainMetadata& domain : source.Domains()) {
@@ -93,10 +91,6 @@ Result<RowsResult> CloneTable(const TableContext& context, const TableRef& table
   Json parameters(Json::Object{});
   parameters.Set("source", Json(spec.source_name));
   parameters.Set("sourceVersion", Json(source.version()));
-  parameters.Set("isShallow", Json(true));
-  if (!properties.empty()) {
-    parameters.Set("properties", Json(overrides.Dump()));
-  }
   operation.parameters = std::move(parameters);
   operation.is_blind_append = false;
   operation.metrics = {{"sourceTableSize", std::to_string(source.size_bytes())},

@@ -16,8 +16,9 @@
 
 namespace fleuve::tables {
 
-/// DESCRIBE HISTORY, newest first. \param limit  0 = all.
-Result<RowsResult> DescribeHistory(const TableContext& context, const TableRef& table, std::int64_t limit);
+/// DESCRIBE HISTORY, newest first. \param limit  nullopt = all.
+Result<RowsResult> DescribeHistory(const TableContext& context, const TableRef& table,
+                                   std::optional<std::int64_t> limit);
 /// DESCRIBE DETAIL: one row.
 Result<RowsResult> DescribeDetail(const TableContext& context, const TableRef& table);
 

@@ -163,6 +163,7 @@ Result<void> ConvertToDelta(const TableContext& context, const TableRef& table, 
   }
   parameters.Set("sourceFormat", Json("parquet"));
   operation.parameters = std::move(parameters);
+  operation.is_blind_append = false;
   operation.metrics = {{"numConvertedFiles", std::to_string(files.size())}};
   FLEUVE_TRY(transaction.Commit(std::move(actions), std::move(operation)));
   log->WaitForBackground();

@@ -30,13 +30,7 @@ Json PredicateParameter(const ExprPtr& condition, const char* without = nullptr)
 
 /// Aggregates, windows and what is not deterministic cannot be assigned; subqueries can.
 Result<void> CheckValue(const ExprPtr& value, const std::string& statement) {
-  if (plan::AnyExpr(value, [](const plan::Expr& e) {
-        return e.kind == plan::ExprKind::kAggregate || e.kind == plan::ExprKind::kWindow;
-      })) {
-    return Error(ErrorKind::kInvalidArgument, "UNSUPPORTED_EXPR_FOR_OPERATOR",
-                 statement + " cannot use aggregate and window functions: " + value->display + ".")
-        .With("invalidExprSqls", value->display);
-  }
+  FLEUVE_TRY(CheckOfRow(value, statement));
   if (!value->deterministic) {
     return Error(ErrorKind::kInvalidArgument, "INVALID_NON_DETERMINISTIC_EXPRESSIONS",
                  "The value " + value->display + " of " + statement + " is not deterministic.")
@@ -147,12 +141,13 @@ Result<RowsResult> UpdateTable(const TableContext& context, const TableRef& tabl
                    "Identity columns cannot be updated.");
     }
   }
-  FLEUVE_ASSIGN(std::vector<ExprPtr> new_values,
-                ApplyAssignments(schema, old_values, assignments, false, context.config, [&](const std::string& name) {
-                  return Error(ErrorKind::kInvalidArgument, "UNRESOLVED_COLUMN.WITH_SUGGESTION",
-                               "The column " + name + " cannot be resolved.")
-                      .With("objectName", name);
-                }));
+  FLEUVE_ASSIGN(
+      std::vector<ExprPtr> new_values,
+      ApplyAssignments(schema, old_values, assignments, false, false, context.config, [&](const std::string& name) {
+        return Error(ErrorKind::kInvalidArgument, "UNRESOLVED_COLUMN.WITH_SUGGESTION",
+                     "The column " + name + " cannot be resolved.")
+            .With("objectName", "`" + name + "`");
+      }));
   if (const std::string* append_only = snapshot->Property("delta.appendOnly"); append_only && *append_only == "true") {
     return Error(ErrorKind::kUnsupported, "DELTA_CANNOT_MODIFY_APPEND_ONLY",
                  "The table only takes appends: its property delta.appendOnly is true.")

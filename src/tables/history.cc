@@ -36,13 +36,14 @@ Value Texts(const std::vector<std::string>& items) {
 
 }  // namespace
 
-Result<RowsResult> DescribeHistory(const TableContext& context, const TableRef& table, std::int64_t limit) {
+Result<RowsResult> DescribeHistory(const TableContext& context, const TableRef& table,
+                                   std::optional<std::int64_t> limit) {
   const delta::DeltaLogPtr log = context.logs->Open(table.location);
   FLEUVE_TRY(log->Latest());
   FLEUVE_ASSIGN(std::vector<delta::VersionTime> times, log->CommitsFrom(0));
   std::reverse(times.begin(), times.end());
-  if (limit > 0 && static_cast<std::int64_t>(times.size()) > limit) {
-    times.resize(static_cast<std::size_t>(limit));
+  if (limit && static_cast<std::int64_t>(times.size()) > *limit) {
+    times.resize(static_cast<std::size_t>(std::max<std::int64_t>(*limit, 0)));
   }
   RowsResult result;
   result.schema = DataType::Struct(

@@ -327,8 +327,8 @@ Result<RowsResult> Optimize(const TableContext& context, const TableRef& table, 
       parameters.Set("zOrderBy", Json(JsonList(spec.zorder_by)));
       parameters.Set("clusterBy", Json(JsonList(is_clustered ? clustering : std::vector<std::string>())));
       parameters.Set("auto", Json(false));
-      if (spec.full) {
-        parameters.Set("isFull", Json(true));
+      if (is_clustered) {
+        parameters.Set("isFull", Json(spec.full));
       }
     }
     operation.parameters = std::move(parameters);
@@ -437,28 +437,52 @@ Result<RowsResult> Optimize(const TableContext& context, const TableRef& table, 
   return result;
 }
 
+namespace {
+
+/// A condition of time travel as RESTORE says it.
+Error RestoreError(const Error& error) {
+  using Names = std::vector<std::pair<const char*, const char*>>;
+  const auto renamed = [&](const char* condition, const Names& names) {
+    Error out(ErrorKind::kInvalidArgument, condition, "Cannot restore the table: " + error.message());
+    for (const auto& [to, from] : names) {
+      for (const auto& [key, value] : error.parameters()) {
+        if (key == from) {
+          out = std::move(out).With(to, value);
+        }
+      }
+    }
+    return out;
+  };
+  if (error.condition() == "DELTA_VERSION_NOT_FOUND") {
+    return renamed("DELTA_CANNOT_RESTORE_TABLE_VERSION",
+                   {{"version", "userVersion"}, {"startVersion", "earliest"}, {"endVersion", "latest"}});
+  }
+  if (error.condition() == "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION") {
+    return renamed("DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER",
+                   {{"requestedTimestamp", "userTimestamp"}, {"earliestTimestamp", "commitTs"}});
+  }
+  if (error.condition() == "DELTA_TIMESTAMP_GREATER_THAN_COMMIT") {
+    return renamed("DELTA_CANNOT_RESTORE_TIMESTAMP_GREATER",
+                   {{"requestedTimestamp", "providedTimestamp"}, {"latestTimestamp", "tableName"}})
+        .Family(ErrorFamily::kAnalysis);
+  }
+  return error;
+}
+
+}  // namespace
+
 Result<RowsResult> Restore(const TableContext& context, const TableRef& table, const delta::TimeTravel& when) {
   const delta::DeltaLogPtr log = context.logs->Open(table.location);
   FLEUVE_ASSIGN(const delta::SnapshotPtr current, log->Latest());
   FLEUVE_TRY(delta::CheckWritable(current->protocol(), table.name));
   auto found = delta::Travel(log, when);
   if (!found.ok()) {
-    const Error& error = found.error();
-    if (error.condition() == "DELTA_VERSION_NOT_FOUND") {
-      return Error(ErrorKind::kInvalidArgument, "DELTA_CANNOT_RESTORE_TABLE_VERSION",
-                   "Cannot restore the table: " + error.message());
-    }
-    if (error.condition() == "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION") {
-      return Error(ErrorKind::kInvalidArgument, "DELTA_CANNOT_RESTORE_TIMESTAMP_EARLIER",
-                   "Cannot restore the table: " + error.message());
-    }
-    if (error.condition() == "DELTA_TIMESTAMP_GREATER_THAN_COMMIT") {
-      return Error(ErrorKind::kInvalidArgument, "DELTA_CANNOT_RESTORE_TIMESTAMP_GREATER",
-                   "Cannot restore the table: " + error.message());
-    }
-    return error;
+    return RestoreError(found.error());
   }
   const delta::SnapshotPtr target = *found;
+  if (target->version() == current->version()) {
+    return RowsResult{DataType::Struct({}), {}};  // nothing to do and, as in Spark, nothing to say
+  }
   const auto key = [](const delta::AddFile& add) {
     return add.path + '\0' + (add.deletion_vector ? add.deletion_vector->UniqueId() : std::string());
   };
@@ -472,6 +496,7 @@ Result<RowsResult> Restore(const TableContext& context, const TableRef& table, c
   std::int64_t removed = 0;
   std::int64_t removed_bytes = 0;
   const std::int64_t now = context.logs->context().clock->NowMillis();
+  const bool may_miss = ConfFlag(context.config, "spark.sql.files.ignoreMissingFiles", false);
   Result<void> checked;
   target->ForEachFile([&](const delta::AddFile& add) {
     if (now_there.contains(key(add)) || !checked.ok()) {
@@ -482,10 +507,12 @@ Result<RowsResult> Restore(const TableContext& context, const TableRef& table, c
       checked = std::move(path).error();
       return;
     }
-    if (const auto head = table.location.store->Head(*path); !head.ok()) {
-      checked = Error(head.error().kind(), "FAILED_READ_FILE.FILE_NOT_EXIST",
-                      "The file " + *path + " that the restored version needs does not exist any more.")
-                    .With("path", *path);
+    if (const auto head = table.location.store->Head(*path); !head.ok() && !may_miss) {
+      checked = Error(head.error().kind(), "",
+                      "The file " + *path +
+                          " that the restored version needs does not exist any more. To restore what is left, set "
+                          "spark.sql.files.ignoreMissingFiles.")
+                    .Family(ErrorFamily::kIllegalArgument);
       return;
     }
     delta::AddFile again = add;
@@ -508,7 +535,7 @@ Result<RowsResult> Restore(const TableContext& context, const TableRef& table, c
     metadata.schema_string = SchemaText(kept);
   }
   const bool metadata_differs = !(current->metadata() == metadata);
-  if (!actions.empty() || metadata_differs) {
+  {
     delta::Transaction transaction(log, current);
     transaction.ReadWholeTable();
     if (metadata_differs) {

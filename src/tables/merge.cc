@@ -83,14 +83,6 @@ PlanPtr Extend(const PlanPtr& child, const std::vector<std::pair<plan::Attribute
   return plan::MakeProject(child, std::move(exprs), std::move(output));
 }
 
-Error Unresolved(const std::string& name, const std::string& where) {
-  return Error(ErrorKind::kInvalidArgument, "DELTA_MERGE_UNRESOLVED_EXPRESSION",
-               "Cannot resolve " + name + " in " + where + ".")
-      .With("sqlExpr", name)
-      .With("clause", where)
-      .With("cols", "");
-}
-
 std::string ClauseList(const std::vector<MergeClause>& clauses) {
   Json::Array all;
   for (const MergeClause& clause : clauses) {
@@ -296,6 +288,13 @@ class Merger {
       columns.push_back({attribute->name, attribute->type, true, Json(Json::Object{})});
     }
     std::vector<StructField> data = AssignedFields(columns, {}, assigned, star);
+    for (const StructField& field : data) {
+      if (field.type.Is(types::TypeKind::kVoid) && !types::FieldIndex(schema_, field.name)) {
+        return Error(ErrorKind::kInvalidArgument, "DELTA_MERGE_ADD_VOID_COLUMN",
+                     "The column " + field.name + " has no type but VOID: MERGE cannot add it.")
+            .With("newColumn", types::QuoteIdentifier(field.name));
+      }
+    }
     MergeRules rules;
     rules.add_columns = true;
     rules.allow_casts = true;
@@ -309,12 +308,22 @@ class Merger {
       FLEUVE_TRY(AssignColumnMapping(metadata_, schema_, true));
       metadata_changed_ = true;
     }
-    for (const std::vector<std::string>& path : assigned) {
-      if (!HasPath(schema_, path)) {
-        return Unresolved(fleuve::Join(path, "."), "a clause: neither the target nor the source has such a column");
+    for (const auto* clauses : {&spec_.matched, &spec_.not_matched}) {
+      for (const MergeClause& clause : *clauses) {
+        for (const Assignment& assignment : clause.assignments) {
+          if (!HasPath(schema_, assignment.path)) {
+            return UnknownColumn(fleuve::Join(assignment.path, "."),
+                                 clauses == &spec_.matched ? "UPDATE clause" : "INSERT clause");
+          }
+        }
       }
     }
     return {};
+  }
+
+  /// A column to be set that the table does not have; an evolving merge looked for it in the source too.
+  Error UnknownColumn(const std::string& name, const char* where) const {
+    return UnresolvedInMerge(name, where, Evolves() ? *spec_.source : *spec_.target);
   }
 
   fleuve::Result<std::vector<Assignment>> StarAssignments(const char* where) const {
@@ -329,7 +338,7 @@ class Merger {
         if (Evolves() || FieldText(field, "delta.generationExpression") != nullptr || IsIdentity(field)) {
           continue;
         }
-        return Unresolved(field.name, where);
+        return UnresolvedInMerge(field.name, where, *spec_.source);
       }
       out.push_back({{field.name}, plan::MakeAttribute(*at->second)});
     }
@@ -360,8 +369,8 @@ class Merger {
         }
       }
       // Fields that the source's struct lacks stay as they are only where the struct was not named in so many words.
-      return ApplyAssignments(schema_, old_values_, assignments, Evolves() && clause.star, context_.config,
-                              [](const std::string& name) { return Unresolved(name, "UPDATE clause"); });
+      return ApplyAssignments(schema_, old_values_, assignments, Evolves() && clause.star, Evolves(), context_.config,
+                              [&](const std::string& name) { return UnknownColumn(name, "UPDATE clause"); });
     };
     for (const MergeClause& clause : spec_.matched) {
       std::vector<ExprPtr> values;
@@ -386,9 +395,17 @@ class Merger {
       std::set<std::string> seen;
       for (const Assignment& assignment : assignments) {
         const auto at = types::FieldIndex(schema_, assignment.path[0]);
-        if (!at || assignment.path.size() != 1) {
-          return Unresolved(fleuve::Join(assignment.path, "."), "INSERT clause");
+        if (!at) {
+          return UnknownColumn(fleuve::Join(assignment.path, "."), "INSERT clause");
         }
+        if (assignment.path.size() != 1) {
+          const std::string name = "`" + fleuve::Join(assignment.path, "`.`") + "`";
+          return Error(ErrorKind::kUnsupported, "DELTA_UNSUPPORTED_NESTED_FIELD_IN_OPERATION",
+                       "The nested field " + name + " cannot be set in an INSERT clause of MERGE.")
+              .With("operation", "INSERT clause of MERGE operation")
+              .With("fieldName", name);
+        }
+        FLEUVE_TRY(CheckStructs(assignment.value->type, schema_.fields()[*at].type, Evolves()));
         if (!seen.insert(AsciiLower(assignment.path[0])).second) {
           return Error(ErrorKind::kInvalidArgument, "DELTA_DUPLICATE_COLUMNS_ON_INSERT",
                        "The column " + assignment.path[0] + " stands more than once in an INSERT clause.");

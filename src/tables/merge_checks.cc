@@ -1,30 +1,90 @@
+#include "base/bytes.h"
 #include "tables/merge_checks_internal.h"
+#include "tables/modify_internal.h"
 
 namespace fleuve::tables {
 
 using plan::ExprPtr;
+using types::TypeKind;
 
 namespace {
 
-Result<void> CheckExpression(const ExprPtr& expr) {
-  if (expr == nullptr) {
+std::string Quoted(const std::string& text) { return "\"" + text + "\""; }
+
+/// \param where  `search condition`, `DELETE condition` ...
+Result<void> CheckMergeCondition(const ExprPtr& condition, const std::string& where) {
+  const std::string operation = where + " of MERGE operation";
+  if (plan::AnyExpr(condition, [](const plan::Expr& e) { return e.kind == plan::ExprKind::kSubquery; })) {
+    return Error(ErrorKind::kUnsupported, "DELTA_UNSUPPORTED_SUBQUERY",
+                 "Subqueries are not supported in the " + operation + ".")
+        .With("operation", operation)
+        .With("cond", condition->display);
+  }
+  if (plan::AnyExpr(condition, [](const plan::Expr& e) { return e.kind == plan::ExprKind::kAggregate; })) {
+    return Error(ErrorKind::kInvalidArgument, "DELTA_AGGREGATION_NOT_SUPPORTED",
+                 "Aggregate functions are not supported in the " + operation + ".")
+        .With("operation", operation)
+        .With("predicate", "(condition = " + condition->display + ")");
+  }
+  if (!condition->deterministic) {
+    return Error(ErrorKind::kInvalidArgument, "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED",
+                 "Non-deterministic functions are not supported in the " + operation + ".")
+        .With("operation", operation)
+        .With("expression", "(condition = " + condition->display + ").");
+  }
+  return CheckOfRow(condition, "MERGE");
+}
+
+const char* ActionOf(const MergeClause& clause) {
+  switch (clause.kind) {
+    case MergeClause::Kind::kUpdate:
+      return "UPDATE";
+    case MergeClause::Kind::kDelete:
+      return "DELETE";
+    case MergeClause::Kind::kInsert:
+      return "INSERT";
+  }
+  return "";
+}
+
+/// \param of_pairs  the clause is of rows that match: then a type that no cast widens to a boolean is named so.
+Result<void> CheckClauseType(const plan::Expr& condition, bool of_pairs) {
+  if (condition.type.Is(TypeKind::kBoolean)) {
     return {};
   }
-  if (plan::AnyExpr(expr, [](const plan::Expr& e) { return e.kind == plan::ExprKind::kSubquery; })) {
-    return Error(ErrorKind::kUnsupported, "DELTA_UNSUPPORTED_SUBQUERY", "Subqueries are not supported in MERGE.");
+  if (!of_pairs || condition.type.IsString() || condition.type.Is(TypeKind::kVoid)) {
+    return Error(ErrorKind::kInvalidArgument, "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN",
+                 "The condition " + condition.display + " of type " + condition.type.Sql() + " is not a boolean.")
+        .With("sqlExpr", Quoted(condition.display))
+        .With("filter", Quoted(condition.display))
+        .With("type", Quoted(condition.type.Sql()));
   }
-  if (plan::AnyExpr(expr, [](const plan::Expr& e) { return e.kind == plan::ExprKind::kAggregate; })) {
-    return Error(ErrorKind::kInvalidArgument, "DELTA_AGGREGATION_NOT_SUPPORTED",
-                 "Aggregate functions are not supported in the conditions of MERGE.");
-  }
-  return {};
+  return Error(ErrorKind::kInvalidArgument, "CANNOT_UP_CAST_DATATYPE",
+               "The condition " + condition.display + " of type " + condition.type.Sql() + " is not a boolean.")
+      .With("expression", condition.display)
+      .With("sourceType", Quoted(condition.type.Sql()))
+      .With("targetType", Quoted("BOOLEAN"));
 }
 
 }  // namespace
 
+Error UnresolvedInMerge(const std::string& name, const std::string& where, const plan::LogicalPlan& rows) {
+  std::string columns;
+  for (const plan::Attribute& attribute : rows.output) {
+    if (!attribute.hidden) {
+      columns += (columns.empty() ? "" : ", ") +
+                 (attribute.qualifier.empty() ? "" : Join(attribute.qualifier, ".") + ".") + attribute.name;
+    }
+  }
+  return Error(ErrorKind::kInvalidArgument, "DELTA_MERGE_UNRESOLVED_EXPRESSION",
+               "Cannot resolve " + name + " in " + where + " given " + columns + ".")
+      .With("sqlExpr", name)
+      .With("clause", where)
+      .With("cols", columns);
+}
+
 Result<void> CheckMerge(const MergeSpec& spec, const delta::Snapshot& snapshot) {
-  FLEUVE_TRY(CheckExpression(spec.condition));
-  std::vector<ExprPtr> conditions{spec.condition};
+  FLEUVE_TRY(CheckMergeCondition(spec.condition, "search condition"));
   if (spec.matched.empty() && spec.not_matched.empty() && spec.not_matched_by_source.empty()) {
     return Error(ErrorKind::kInvalidArgument, "DELTA_MERGE_MISSING_WHEN",
                  "There must be at least one WHEN clause in a MERGE statement.");
@@ -32,9 +92,9 @@ Result<void> CheckMerge(const MergeSpec& spec, const delta::Snapshot& snapshot) 
   for (const auto* clauses : {&spec.matched, &spec.not_matched, &spec.not_matched_by_source}) {
     for (std::size_t i = 0; i < clauses->size(); ++i) {
       const MergeClause& clause = (*clauses)[i];
-      FLEUVE_TRY(CheckExpression(clause.condition));
-      conditions.push_back(clause.condition);
-      if (clause.condition == nullptr && i + 1 < clauses->size()) {
+      if (clause.condition != nullptr) {
+        FLEUVE_TRY(CheckMergeCondition(clause.condition, std::string(ActionOf(clause)) + " condition"));
+      } else if (i + 1 < clauses->size()) {
         const char* condition = clauses == &spec.matched ? "DELTA_NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION"
                                 : clauses == &spec.not_matched
                                     ? "DELTA_NON_LAST_NOT_MATCHED_CLAUSE_OMIT_CONDITION"
@@ -43,27 +103,22 @@ Result<void> CheckMerge(const MergeSpec& spec, const delta::Snapshot& snapshot) 
                      "Only the last clause of its kind may go without a condition.");
       }
       for (const Assignment& assignment : clause.assignments) {
-        FLEUVE_TRY(CheckExpression(assignment.value));
+        FLEUVE_TRY(CheckOfRow(assignment.value, "MERGE"));
       }
     }
   }
-  for (const ExprPtr& condition : conditions) {
-    if (condition == nullptr) {
-      continue;
-    }
-    if (!condition->deterministic) {
-      return Error(ErrorKind::kInvalidArgument, "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED",
-                   "Non-deterministic functions are not supported in the conditions of MERGE.")
-          .With("operation", "MERGE")
-          .With("expression", condition->display);
-    }
-    if (!condition->type.Is(types::TypeKind::kBoolean) && !condition->type.Is(types::TypeKind::kVoid)) {
-      const bool of_join = condition == spec.condition;
-      return Error(ErrorKind::kInvalidArgument,
-                   of_join ? "JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE" : "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN",
-                   "The condition " + condition->display + " of type " + condition->type.Sql() + " is not a boolean.")
-          .With(of_join ? "joinCondition" : "filter", condition->display)
-          .With(of_join ? "conditionType" : "type", condition->type.Sql());
+  if (!spec.condition->type.Is(TypeKind::kBoolean)) {
+    return Error(ErrorKind::kInvalidArgument, "JOIN_CONDITION_IS_NOT_BOOLEAN_TYPE",
+                 "The condition " + spec.condition->display + " of type " + spec.condition->type.Sql() +
+                     " is not a boolean.")
+        .With("joinCondition", Quoted(spec.condition->display))
+        .With("conditionType", Quoted(spec.condition->type.Sql()));
+  }
+  for (const auto* clauses : {&spec.matched, &spec.not_matched, &spec.not_matched_by_source}) {
+    for (const MergeClause& clause : *clauses) {
+      if (clause.condition != nullptr) {
+        FLEUVE_TRY(CheckClauseType(*clause.condition, clauses != &spec.not_matched));
+      }
     }
   }
   const std::string* append_only = snapshot.Property("delta.appendOnly");

@@ -49,6 +49,9 @@ struct MergeSpec {
   std::vector<MergeClause> not_matched_by_source;
   bool schema_evolution = false;
 };
+/// DELTA_MERGE_UNRESOLVED_EXPRESSION. \param where  `search condition`, `UPDATE clause`, `DELETE condition` ...
+/// \param rows  has the columns that could have been meant.
+Error UnresolvedInMerge(const std::string& name, const std::string& where, const plan::LogicalPlan& rows);
 /// `num_affected_rows, num_updated_rows, num_deleted_rows, num_inserted_rows`.
 Result<RowsResult> MergeInto(const TableContext& context, const TableRef& table, const MergeSpec& spec);
 

@@ -32,24 +32,64 @@ Result<void> CheckCondition(const ExprPtr& condition, const std::string& stateme
         .With("operation", statement)
         .With("cond", condition->display);
   }
-  if (plan::AnyExpr(condition, [](const plan::Expr& e) {
-        return e.kind == plan::ExprKind::kAggregate || e.kind == plan::ExprKind::kWindow;
-      })) {
-    return Error(ErrorKind::kInvalidArgument, "UNSUPPORTED_EXPR_FOR_OPERATOR",
-                 statement + " cannot use aggregate and window functions: " + condition->display + ".")
-        .With("invalidExprSqls", condition->display);
-  }
+  FLEUVE_TRY(CheckOfRow(condition, statement));
   if (!condition->type.Is(types::TypeKind::kBoolean)) {
     return Error(ErrorKind::kInvalidArgument, "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN",
                  "The condition " + condition->display + " of type " + condition->type.Sql() + " is not a boolean.")
-        .With("sqlExpr", condition->display)
-        .With("filter", condition->display)
-        .With("type", condition->type.Sql());
+        .With("sqlExpr", "\"" + condition->display + "\"")
+        .With("filter", "\"" + condition->display + "\"")
+        .With("type", "\"" + condition->type.Sql() + "\"");
   }
   if (!condition->deterministic) {
     return Error(ErrorKind::kInvalidArgument, "INVALID_NON_DETERMINISTIC_EXPRESSIONS",
                  "The condition " + condition->display + " of " + statement + " is not deterministic.")
-        .With("sqlExprs", condition->display);
+        .With("sqlExprs", "\"" + condition->display + "\"");
+  }
+  return {};
+}
+
+Result<void> CheckOfRow(const ExprPtr& expr, const std::string& statement) {
+  std::string invalid;
+  const bool found = plan::AnyExpr(expr, [&](const plan::Expr& e) {
+    const bool of_many = e.kind == plan::ExprKind::kAggregate || e.kind == plan::ExprKind::kWindow;
+    invalid = of_many ? e.display : invalid;
+    return of_many;
+  });
+  if (!found) {
+    return {};
+  }
+  return Error(ErrorKind::kInvalidArgument, "UNSUPPORTED_EXPR_FOR_OPERATOR",
+               statement + " cannot use aggregate and window functions: " + invalid + ".")
+      .With("invalidExprSqls", "\"" + invalid + "\"");
+}
+
+Result<void> CheckStructs(const DataType& from, const DataType& to, bool may_lack_fields) {
+  if (from.kind() != to.kind()) {
+    return {};
+  }
+  if (from.Is(types::TypeKind::kArray)) {
+    return CheckStructs(from.element(), to.element(), may_lack_fields);
+  }
+  if (from.Is(types::TypeKind::kMap)) {
+    FLEUVE_TRY(CheckStructs(from.key(), to.key(), may_lack_fields));
+    return CheckStructs(from.value(), to.value(), may_lack_fields);
+  }
+  if (!from.Is(types::TypeKind::kStruct)) {
+    return {};
+  }
+  bool fits = may_lack_fields || from.fields().size() == to.fields().size();
+  for (const StructField& field : from.fields()) {
+    fits = fits && types::FieldIndex(to, field.name);
+  }
+  if (!fits) {
+    return Error(ErrorKind::kInvalidArgument, "DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION",
+                 "Cannot cast " + from.SimpleString() + " to " + to.SimpleString() +
+                     ": the structs do not have the same fields.")
+        .With("fromCatalog", from.SimpleString())
+        .With("toCatalog", to.SimpleString());
+  }
+  for (const StructField& field : from.fields()) {
+    FLEUVE_TRY(CheckStructs(field.type, to.fields()[*types::FieldIndex(to, field.name)].type, may_lack_fields));
   }
   return {};
 }
@@ -111,26 +151,24 @@ RowsResult AffectedRows(std::int64_t count) {
 
 namespace {
 
-Error Conflict(const std::string& name) {
+/// Values by the rest of their paths below one column or field.
+using Parts = std::vector<std::pair<std::vector<std::string>, ExprPtr>>;
+
+Error Conflict(const std::string& name, const Parts& parts) {
+  std::string names;
+  for (const auto& [path, value] : parts) {
+    names += (names.empty() ? "`" : ", `") + name + (path.empty() ? "" : "." + Join(path, ".")) + "`";
+  }
   return Error(ErrorKind::kInvalidArgument, "DELTA_CONFLICT_SET_COLUMN",
                "There is more than one assignment to " + name + " or to a part of it.")
-      .With("columnList", name);
+      .With("columnList", "[" + names + "]");
 }
 
-/// `value` for a column of `to`: struct fields by name; a surplus of fields is an error.
+/// `value` for a column of `to`: struct fields by name.
 Result<ExprPtr> AssignValue(const ExprPtr& value, const DataType& to, const ExprPtr& old_value, bool keep_missing,
                             const plan::AnalysisConfig& config) {
   if (value->type.Is(types::TypeKind::kStruct) && to.Is(types::TypeKind::kStruct)) {
     bool missing = false;
-    for (const StructField& field : value->type.fields()) {
-      if (!types::FieldIndex(to, field.name)) {
-        return Error(ErrorKind::kInvalidArgument, "DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION",
-                     "Cannot cast " + value->type.SimpleString() + " to " + to.SimpleString() + ": the field " +
-                         field.name + " is not in the column.")
-            .With("fromCatalog", value->type.SimpleString())
-            .With("toCatalog", to.SimpleString());
-      }
-    }
     for (const StructField& field : to.fields()) {
       missing = missing || !types::FieldIndex(value->type, field.name);
     }
@@ -158,31 +196,33 @@ Result<ExprPtr> AssignValue(const ExprPtr& value, const DataType& to, const Expr
 }
 
 /// One column (or field) after the assignments whose paths begin with it.
-Result<ExprPtr> Update(const ExprPtr& old_value, const DataType& type, const std::string& name,
-                       const std::vector<std::pair<std::vector<std::string>, ExprPtr>>& parts, bool keep_missing,
-                       const plan::AnalysisConfig& config) {
+Result<ExprPtr> Update(const ExprPtr& old_value, const DataType& type, const std::string& name, const Parts& parts,
+                       bool keep_missing, bool may_lack_fields, const plan::AnalysisConfig& config) {
   for (const auto& [path, value] : parts) {
     if (path.empty()) {
       if (parts.size() > 1) {
-        return Conflict(name);
+        return Conflict(name, parts);
       }
+      FLEUVE_TRY(CheckStructs(value->type, type, may_lack_fields));
       return AssignValue(value, type, old_value, keep_missing, config);
     }
   }
   if (!type.Is(types::TypeKind::kStruct)) {
-    if (type.Is(types::TypeKind::kMap)) {
+    if (type.Is(types::TypeKind::kMap) || type.Is(types::TypeKind::kArray)) {
       return Error(ErrorKind::kUnsupported, "DELTA_UNSUPPORTED_NESTED_FIELD_IN_UPDATE",
                    "Only fields of structs can be set: " + name + " is of type " + type.SimpleString() + ".")
           .Family(ErrorFamily::kAnalysis);
     }
-    return Error(ErrorKind::kInvalidArgument, "DELTA_NESTED_FIELDS_NEED_RENAME",
-                 "Fields of " + name + " of type " + type.SimpleString() + " cannot be set.");
+    return Error(ErrorKind::kInvalidArgument, "INVALID_EXTRACT_BASE_FIELD_TYPE",
+                 "Fields of " + name + " of type " + type.SimpleString() + " cannot be set.")
+        .With("base", "\"" + name + "\"")
+        .With("other", "\"" + type.Sql() + "\"");
   }
   std::vector<ExprPtr> members;
   std::vector<bool> used(parts.size(), false);
   for (std::size_t i = 0; i < type.fields().size(); ++i) {
     const StructField& field = type.fields()[i];
-    std::vector<std::pair<std::vector<std::string>, ExprPtr>> inner;
+    Parts inner;
     for (std::size_t p = 0; p < parts.size(); ++p) {
       if (EqualsIgnoreAsciiCase(parts[p].first[0], field.name)) {
         inner.emplace_back(std::vector<std::string>(parts[p].first.begin() + 1, parts[p].first.end()), parts[p].second);
@@ -191,17 +231,22 @@ Result<ExprPtr> Update(const ExprPtr& old_value, const DataType& type, const std
     }
     ExprPtr value = plan::MakeGetField(old_value, static_cast<int>(i));
     if (!inner.empty()) {
-      FLEUVE_ASSIGN(value, Update(value, field.type, name + "." + field.name, inner, keep_missing, config));
+      FLEUVE_ASSIGN(value,
+                    Update(value, field.type, name + "." + field.name, inner, keep_missing, may_lack_fields, config));
     }
     members.push_back(plan::MakeLiteral(Value(field.name), DataType::String()));
     members.push_back(std::move(value));
   }
   for (std::size_t p = 0; p < parts.size(); ++p) {
     if (!used[p]) {
+      std::string fields;
+      for (const StructField& field : type.fields()) {
+        fields += (fields.empty() ? "`" : ", `") + field.name + "`";
+      }
       return Error(ErrorKind::kInvalidArgument, "FIELD_NOT_FOUND",
-                   "No such struct field `" + parts[p].first[0] + "` in " + type.SimpleString() + ".")
+                   "No such struct field `" + parts[p].first[0] + "` in " + fields + ".")
           .With("fieldName", "`" + parts[p].first[0] + "`")
-          .With("fields", type.SimpleString());
+          .With("fields", fields);
     }
   }
   return plan::CallFunction("named_struct", std::move(members), config);
@@ -226,9 +271,9 @@ bool DropQualifier(std::vector<std::string>* path, const plan::PlanPtr& rows) {
 
 Result<std::vector<ExprPtr>> ApplyAssignments(const types::Schema& schema, const std::vector<ExprPtr>& old_values,
                                               const std::vector<Assignment>& assignments, bool keep_missing,
-                                              const plan::AnalysisConfig& config,
+                                              bool may_lack_fields, const plan::AnalysisConfig& config,
                                               const std::function<Error(const std::string&)>& unknown) {
-  std::vector<std::vector<std::pair<std::vector<std::string>, ExprPtr>>> by_column(schema.fields().size());
+  std::vector<Parts> by_column(schema.fields().size());
   for (const Assignment& assignment : assignments) {
     const auto at = types::FieldIndex(schema, assignment.path[0]);
     if (!at) {
@@ -244,7 +289,7 @@ Result<std::vector<ExprPtr>> ApplyAssignments(const types::Schema& schema, const
       continue;
     }
     FLEUVE_ASSIGN(ExprPtr value, Update(old_values[i], schema.fields()[i].type, schema.fields()[i].name, by_column[i],
-                                        keep_missing, config));
+                                        keep_missing, may_lack_fields, config));
     values.push_back(std::move(value));
   }
   return values;

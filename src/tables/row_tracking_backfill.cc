@@ -41,6 +41,7 @@ Result<void> BackfillRowIds(const TableContext& context, const TableRef& table) 
   delta::Transaction transaction(log, snapshot);
   transaction.ReadFiles(bare, {}, {});
   delta::Operation operation = NamedOperation(context, "ROW TRACKING BACKFILL");
+  operation.parameters.Set("batchId", Json(std::int64_t{0}));
   operation.tags = {{"delta.rowTracking.preserved", "true"}};
   FLEUVE_TRY(transaction.Commit(std::move(actions), std::move(operation)));
   log->WaitForBackground();

@@ -230,10 +230,17 @@ Result<RowsResult> Vacuum(const TableContext& context, const TableRef& table, st
   }
   std::vector<storage::ObjectMeta> gone;
   std::int64_t bytes = 0;
+  std::set<std::string_view> folders{""};  // the table's own, and those below it that have files
   Progress looked("vacuum: files looked at", static_cast<std::int64_t>(entries.size()));
   for (const storage::ObjectMeta& entry : entries) {
     looked.Advance();
     const std::string_view relative = std::string_view(entry.path).substr(table.location.path.size() + 1);
+    for (std::size_t end = relative.find('/'); end != std::string_view::npos && !lite;
+         end = relative.find('/', end + 1)) {
+      if (!IsHidden(relative.substr(0, end))) {
+        folders.insert(relative.substr(0, end));
+      }
+    }
     if (entry.is_directory || IsHidden(relative) || kept.contains(entry.path) || entry.modified_ms >= horizon) {
       continue;
     }
@@ -269,9 +276,9 @@ Result<RowsResult> Vacuum(const TableContext& context, const TableRef& table, st
   RememberVacuum(log, horizon).IgnoreBecause("without it a lite VACUUM reads more of the log");
   Json end(Json::Object{});
   end.Set("status", Json("COMPLETED"));
-  FLEUVE_TRY(CommitVacuum(
-      context, table, "VACUUM END", std::move(end),
-      {{"numDeletedFiles", number(static_cast<std::int64_t>(gone.size()))}, {"numVacuumedDirectories", "1"}}));
+  FLEUVE_TRY(CommitVacuum(context, table, "VACUUM END", std::move(end),
+                          {{"numDeletedFiles", number(static_cast<std::int64_t>(gone.size()))},
+                           {"numVacuumedDirectories", number(static_cast<std::int64_t>(folders.size()))}}));
   log->WaitForBackground();
   result.rows.push_back({Value(storage::ToFileUri(table.location.path))});
   return result;

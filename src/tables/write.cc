@@ -431,16 +431,21 @@ class Writer {
       // INSERT OVERWRITE t PARTITION (p = 1): only that part goes.
       leaf_ = TableLeaf(snapshot_, table_.name);
       for (const NamedColumn& column : columns_) {
-        const bool is_static =
-            std::any_of(spec_.static_partitions.begin(), spec_.static_partitions.end(),
-                        [&](const auto& p) { return p.second && EqualsIgnoreAsciiCase(p.first, column.name); });
-        if (!is_static) {
+        const auto fixed =
+            std::find_if(spec_.static_partitions.begin(), spec_.static_partitions.end(),
+                         [&](const auto& p) { return p.second && EqualsIgnoreAsciiCase(p.first, column.name); });
+        if (fixed == spec_.static_partitions.end()) {
           continue;
         }
         const auto at = types::FieldIndex(snapshot_->schema(), column.name);
         const ExprPtr equal = plan::MakeCall("eqnullsafe", {plan::MakeAttribute(leaf_->output[*at]), column.value},
                                              DataType::Boolean(), false);
         condition_ = condition_ == nullptr ? equal : plan::MakeAnd(condition_, equal);
+        const std::string text =
+            "(" + column.name + " <=> " +
+            plan::LiteralSql(*fixed->second, snapshot_->schema().fields()[*at].type, context_.config.session_zone) +
+            ")";
+        static_text_ = static_text_.empty() ? text : "(" + static_text_ + " AND " + text + ")";
       }
     }
     return {};
@@ -523,6 +528,8 @@ class Writer {
     }
     if (options_.replace_where) {
       parameters.Set("predicate", Json(*options_.replace_where));
+    } else if (!static_text_.empty()) {
+      parameters.Set("predicate", Json(static_text_));
     }
     return parameters;
   }
@@ -616,6 +623,8 @@ class Writer {
   bool schema_replaced_ = false;
   plan::PlanPtr leaf_;
   ExprPtr condition_;
+  /// `condition_` of a static partition, as the history says it.
+  std::string static_text_;
   std::unique_ptr<delta::Transaction> transaction_;
   std::vector<std::string> extra_files_;
   std::vector<std::string> extra_folders_;

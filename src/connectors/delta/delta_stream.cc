@@ -269,6 +269,17 @@ class DeltaSinkProvider final : public SinkProvider {
           .SqlState("42601")
           .Family(ErrorFamily::kIllegalArgument);
     }
+    // The other options are only looked at when a batch is written.
+    for (const char* name : {"mergeSchema", "optimizeWrite"}) {
+      const std::string* text = plan::FindOption(spec.options, name);
+      if (text != nullptr && !EqualsIgnoreAsciiCase(*text, "true") && !EqualsIgnoreAsciiCase(*text, "false")) {
+        return Error(ErrorKind::kInvalidArgument, "DELTA_ILLEGAL_OPTION",
+                     "Invalid value '" + *text + "' for option '" + name + "', must be 'true' or 'false'")
+            .With("input", *text)
+            .With("name", name)
+            .With("explain", "must be 'true' or 'false'");
+      }
+    }
     return {};
   }
 
