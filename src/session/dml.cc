@@ -577,7 +577,8 @@ Result<void> Executor::MergeCommand(const sc::MergeIntoTableCommand& command) {
   FLEUVE_ASSIGN(spec.target, TableLeaf(parts, std::nullopt, resolver));
   FLEUVE_ASSIGN(spec.source, AnalyzeWith(resolver, command.source_table_plan()));
   const plan::PlanPtr both = BothSides(spec.target, spec.source);
-  FLEUVE_ASSIGN(spec.condition, plan::AnalyzeExpression(command.merge_condition(), both, resolver));
+  FLEUVE_ASSIGN(spec.condition,
+                OfMerge(plan::AnalyzeExpression(command.merge_condition(), both, resolver), "search condition", both));
   spec.schema_evolution = command.with_schema_evolution();
   const auto clauses = [&](const google::protobuf::RepeatedPtrField<sc::Expression>& actions,
                            const plan::PlanPtr& scope, std::vector<tables::MergeClause>* out) -> Result<void> {
@@ -608,8 +609,12 @@ Result<void> Executor::MergeCommand(const sc::MergeIntoTableCommand& command) {
         default:
           return Error(ErrorKind::kInvalidArgument, "INTERNAL_ERROR", "The merge action has no type.");
       }
+      const std::string verb = clause.kind == tables::MergeClause::Kind::kDelete   ? "DELETE"
+                               : clause.kind == tables::MergeClause::Kind::kUpdate ? "UPDATE"
+                                                                                   : "INSERT";
       if (merge.has_condition()) {
-        FLEUVE_ASSIGN(clause.condition, plan::AnalyzeExpression(merge.condition(), scope, resolver));
+        FLEUVE_ASSIGN(clause.condition,
+                      OfMerge(plan::AnalyzeExpression(merge.condition(), scope, resolver), verb + " condition", scope));
       }
       for (const auto& item : merge.assignments()) {
         tables::Assignment assignment;
@@ -621,7 +626,8 @@ Result<void> Executor::MergeCommand(const sc::MergeIntoTableCommand& command) {
         } else {
           return Error::Unsupported("a merge assignment whose key is no column name");
         }
-        FLEUVE_ASSIGN(assignment.value, plan::AnalyzeExpression(item.value(), scope, resolver));
+        FLEUVE_ASSIGN(assignment.value,
+                      OfMerge(plan::AnalyzeExpression(item.value(), scope, resolver), verb + " clause", scope));
         clause.assignments.push_back(std::move(assignment));
       }
       out->push_back(std::move(clause));

@@ -403,7 +403,20 @@ Result<pb::Command*> Parser::ParseVacuum() {
   if (has_path) {
     vacuum->set_path(std::move(path));
   }
+  const auto twice = [&](const char* clause) {
+    return ErrorFrom(0, "DUPLICATE_CLAUSES", std::string("Found duplicate clauses: ") + clause + ".")
+        .With("clauseName", clause);
+  };
   while (true) {
+    if (IsAnyWord({"FULL", "LITE"}) && (vacuum->full() || vacuum->lite())) {
+      return twice("LITE/FULL");
+    }
+    if (IsWord("RETAIN") && vacuum->has_retain_hours()) {
+      return twice("RETAIN");
+    }
+    if (IsWord("DRY") && vacuum->dry_run()) {
+      return twice("DRY RUN");
+    }
     if (AcceptWord("USING")) {
       FLEUVE_TRY(ExpectWord("INVENTORY"));
       return Refused("VACUUM ... USING INVENTORY");

@@ -182,7 +182,8 @@ Result<RowsResult> Vacuum(const TableContext& context, const TableRef& table, st
       return Error(ErrorKind::kInvalidArgument, "DELTA_VACUUM_RETENTION_PERIOD_TOO_SHORT",
                    "A retention of 0 hours would delete files that running readers and writers need. To do it all the "
                    "same, set spark.databricks.delta.retentionDurationCheck.enabled to false.")
-          .With("configuredRetentionHours", std::to_string(retention / 3600000));
+          .With("configuredRetentionHours", std::to_string(retention / 3600000))
+          .Family(ErrorFamily::kIllegalArgument);
     }
     wanted = 0;
   }
