@@ -37,9 +37,10 @@ bool IsOfDelta(const std::string& what) {
 }
 
 Error NotDelta(const std::string& condition, const std::string& what, const std::string& name) {
-  return Error(ErrorKind::kUnsupported, condition, name + " is not a Delta table. " + what + " is only for those.")
-      .With("operation", what)
-      .With("tableName", name);
+  Error error =
+      Error(ErrorKind::kUnsupported, condition, name + " is not a Delta table. " + what + " is only for those.")
+          .With("operation", what);
+  return condition == "DELTA_ONLY_OPERATION" ? error : std::move(error).With("tableName", name);
 }
 
 Error ViewNotTable(const std::string& what, const std::vector<std::string>& name) {
@@ -87,14 +88,14 @@ Result<tables::TableRef> Executor::DeltaTarget(const std::vector<std::string>& p
   if (target.is_path && !is_modification && what != "RESTORE" && what != "DESCRIBE DETAIL") {
     FLEUVE_ASSIGN(const bool exists, state_.services().logs->Open(target.location)->Exists());
     if (!exists && what == "DESCRIBE HISTORY") {
-      return NotDelta("DELTA_TABLE_ONLY_OPERATION", what, target.display);
+      return NotDelta("DELTA_TABLE_ONLY_OPERATION", what, types::QuoteIdentifier(parts[1]));
     }
     if (!exists && what == "REORG TABLE") {
       return NotDelta("DELTA_ONLY_OPERATION", what, target.display);
     }
     if (!exists) {
       return Error(ErrorKind::kNotFound, "DELTA_MISSING_DELTA_TABLE", target.display + " is not a Delta table.")
-          .With("tableName", target.display);
+          .With("tableName", types::QuoteIdentifier(parts[1]));
     }
   }
   return RefOf(target);

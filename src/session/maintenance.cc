@@ -32,7 +32,7 @@ Result<void> CheckTextPath(const Message& message, const std::string& what, Sess
   }
   return Error(ErrorKind::kUnsupported, "DELTA_TABLE_ONLY_OPERATION",
                message.path() + " is not a Delta table. " + what + " is only for those.")
-      .With("tableName", message.path())
+      .With("tableName", types::QuoteIdentifier(message.path()))
       .With("operation", what);
 }
 
