@@ -202,7 +202,7 @@ Result<void> Service::Config(const SessionPtr& session, const sc::ConfigRequest&
     case sc::ConfigRequest::Operation::kGet:
       for (const std::string& key : operation.get().keys()) {
         // A known setting without a value is none, an unknown one is an error.
-        if (const auto value = config.Find(key); value || session::FindConfigKey(key) != nullptr) {
+        if (const auto value = config.Text(key); value || session::FindConfigKey(key) != nullptr) {
           put(key, value);
           continue;
         }
@@ -211,7 +211,7 @@ Result<void> Service::Config(const SessionPtr& session, const sc::ConfigRequest&
       return {};
     case sc::ConfigRequest::Operation::kGetWithDefault:
       for (const auto& pair : operation.get_with_default().pairs()) {
-        auto value = config.FindSet(pair.key());
+        auto value = config.SetText(pair.key());
         if (!value && pair.has_value()) {
           value = pair.value();
         }
@@ -220,7 +220,7 @@ Result<void> Service::Config(const SessionPtr& session, const sc::ConfigRequest&
       return {};
     case sc::ConfigRequest::Operation::kGetOption:
       for (const std::string& key : operation.get_option().keys()) {
-        put(key, config.Find(key));
+        put(key, config.Text(key));
       }
       return {};
     case sc::ConfigRequest::Operation::kGetAll: {

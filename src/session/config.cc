@@ -256,21 +256,21 @@ Result<void> Config::Set(const std::string& key, const std::string& value) {
         .With("key", "\"" + key + "\"")
         .With("docroot", "https://spark.apache.org/docs/latest");
   }
-  FLEUVE_ASSIGN(std::string kept, CanonicalValue(key, value));
+  FLEUVE_TRY(CanonicalValue(key, value));
   std::lock_guard lock(mutex_);
-  values_[key] = std::move(kept);
+  values_[key] = value;
   return {};
 }
 
-std::optional<std::string> Config::FindSet(const std::string& key) const {
+std::optional<std::string> Config::SetText(const std::string& key) const {
   std::lock_guard lock(mutex_);
   const auto found = values_.find(key);
   return found == values_.end() ? std::nullopt : std::optional<std::string>(found->second);
 }
 
-std::optional<std::string> Config::Find(const std::string& key) const {
-  if (auto value = FindSet(key); value) {
-    return value;
+std::optional<std::string> Config::Text(const std::string& key) const {
+  if (auto text = SetText(key); text) {
+    return text;
   }
   const ConfigKey* known = FindConfigKey(key);
   if (known != nullptr && known->default_value) {
@@ -279,8 +279,17 @@ std::optional<std::string> Config::Find(const std::string& key) const {
   return std::nullopt;
 }
 
+std::optional<std::string> Config::Find(const std::string& key) const {
+  const auto set = SetText(key);
+  if (!set) {
+    return Text(key);
+  }
+  auto value = CanonicalValue(key, *set);
+  return value.ok() ? *std::move(value) : *set;
+}
+
 Result<std::string> Config::Get(const std::string& key) const {
-  if (auto value = Find(key); value) {
+  if (auto value = Text(key); value) {
     return *value;
   }
   return Error(ErrorKind::kNotFound, "SQL_CONF_NOT_FOUND",

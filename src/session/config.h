@@ -31,33 +31,35 @@ struct ConfigKey {
 /// The known key `name`, or null.
 const ConfigKey* FindConfigKey(std::string_view name);
 
-/// The text that is kept where `key` is set to `value`: of known keys the canonical form. INVALID_CONF_VALUE.* where
-/// the key does not take it.
+/// What `value` means for `key`: of known keys the canonical form. INVALID_CONF_VALUE.* where the key does not take it.
 Result<std::string> CanonicalValue(const std::string& key, const std::string& value);
 
+/// The user reads a setting as it was written (`Text`), the server in its canonical form (`Find` and what follows it).
 /// Threads: every method from any thread.
 class Config {
  public:
-  /// \param initial  what the server gives to every session, by `CanonicalValue`.
+  /// \param initial  what the server gives to every session, taken by `CanonicalValue`.
   explicit Config(std::map<std::string, std::string> initial = {});
   Config(const Config& other);
   Config& operator=(const Config&) = delete;
 
   /// CANNOT_MODIFY_STATIC_CONFIG, CANNOT_MODIFY_CONFIG, INVALID_CONF_VALUE.* where Spark refuses.
   Result<void> Set(const std::string& key, const std::string& value);
-  /// What was set, known defaults left out.
-  std::optional<std::string> FindSet(const std::string& key) const;
+  /// What was set, as it was written; known defaults left out.
+  std::optional<std::string> SetText(const std::string& key) const;
+  /// What was set, as it was written, or the known default; nullopt where there is neither.
+  std::optional<std::string> Text(const std::string& key) const;
+  /// As `Text`; SQL_CONF_NOT_FOUND (kNotFound) where there is neither.
+  Result<std::string> Get(const std::string& key) const;
   /// The value, or the known default; nullopt where there is neither.
   std::optional<std::string> Find(const std::string& key) const;
-  /// As `Find`; SQL_CONF_NOT_FOUND (kNotFound) where there is neither.
-  Result<std::string> Get(const std::string& key) const;
   /// The value or `fallback`, known defaults left out.
   std::string GetOr(const std::string& key, const std::string& fallback) const;
   bool GetBool(const std::string& key) const;
   std::int64_t GetInt(const std::string& key, std::int64_t fallback = 0) const;
   /// Same refusals as `Set`.
   Result<void> Unset(const std::string& key);
-  /// What was set, without defaults, sorted by key.
+  /// What was set, as it was written, without defaults, sorted by key.
   std::vector<std::pair<std::string, std::string>> All() const;
   bool IsModifiable(const std::string& key) const;
   /// Takes over a value as another session had it, unchecked.

@@ -47,7 +47,7 @@ Result<RowsResult> SetConfigStatement(const pb::SetConfig& set, Config& config) 
     FLEUVE_TRY(config.Set(set.key(), set.value()));
     return ConfigRows({{Value(set.key()), Value(set.value())}});
   }
-  return ConfigRows({{Value(set.key()), Value(config.GetOr(set.key(), "<undefined>"))}});
+  return ConfigRows({{Value(set.key()), Value(config.Text(set.key()).value_or("<undefined>"))}});
 }
 
 Result<RowsResult> SetTimeZoneStatement(const pb::SetTimeZone& set, Config& config) {

@@ -1,0 +1,23 @@
+-- A setting is read as it was written, and means what it means.
+SET spark.sql.streaming.pollingDelay = 2s;
+SET spark.sql.streaming.pollingDelay;
+SET spark.sql.shuffle.partitions = 007;
+SET spark.sql.shuffle.partitions;
+SET spark.sql.ansi.enabled = FALSE;
+SET spark.sql.ansi.enabled;
+SELECT 1 / 0;
+SET spark.sql.ansi.enabled = True;
+SET spark.sql.ansi.enabled;
+SELECT 1 / 0;
+SET spark.sql.files.maxPartitionBytes = 128m;
+SET spark.sql.files.maxPartitionBytes;
+SET spark.sql.sources.partitionOverwriteMode = dynamic;
+SET spark.sql.sources.partitionOverwriteMode;
+SET spark.sql.session.timeZone = Europe/Paris;
+SET spark.sql.session.timeZone;
+SELECT current_timezone();
+SET my.own.key = 2s;
+SET my.own.key;
+SET spark.sql.shuffle.partitions = many;
+SET spark.sql.ansi.enabled = perhaps;
+SET spark.sql.files.maxPartitionBytes = lots;
