@@ -192,3 +192,15 @@ def test_types_widen_where_asked_to(spark, folder):
     assert "NEW_TYPE_FOR_FIELDS_IN_FILE" in str(stopped.value)
     load()
     assert [row.id for row in spark.read.format("delta").load(folder + "/out").orderBy("id").collect()] == [1, 1 << 40]
+
+
+def test_nothing_is_written_once_the_query_has_ended(spark, folder):
+    # The tenth version is the last of the run: its checkpoint is written beside the commit.
+    spark.range(11).repartition(11).write.parquet(folder + "/in")
+    stream = spark.readStream.schema("id LONG").option("maxFilesPerTrigger", 1).parquet(folder + "/in")
+    for n in range(5):
+        out = "%s/out%d" % (folder, n)
+        writer = stream.writeStream.format("delta").option("checkpointLocation", out + "-checkpoint")
+        writer.trigger(availableNow=True).start(out).awaitTermination()
+        assert os.path.exists(out + "/_delta_log/00000000000000000010.checkpoint.parquet")
+        assert os.path.exists(out + "/_delta_log/_last_checkpoint")

@@ -201,6 +201,9 @@ class DeltaSink final : public Sink {
     return std::unique_ptr<StagedBatch>(std::make_unique<DeltaBatch>(std::move(write), log_folder));
   }
 
+  /// Who was told that the query has ended may take the table's folder away: nothing of it is written any more.
+  void Stop() override { log_->WaitForBackground(); }
+
  private:
   /// Null where the table does not exist yet.
   Result<dl::SnapshotPtr> Snapshot() {
