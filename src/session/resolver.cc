@@ -15,6 +15,7 @@
 #include "session/workbench.h"
 #include "spark/connect/relations.pb.h"
 #include "tables/change_feed.h"
+#include "tables/options.h"
 
 namespace fleuve::session {
 
@@ -24,8 +25,6 @@ using plan::ResolvedTable;
 namespace {
 
 constexpr int kMaxViewDepth = 100;
-
-bool IsTrue(const std::string* value) { return value != nullptr && EqualsIgnoreAsciiCase(*value, "true"); }
 
 /// `versionAsOf`, `timestampAsOf` of the options.
 Result<delta::TimeTravel> TravelOf(const Options& options, const std::string& zone) {
@@ -325,17 +324,9 @@ Result<ResolvedTable> SessionResolver::OpenDelta(const storage::Location& locati
   ResolvedTable resolved;
   resolved.qualified_name = std::move(qualified_name);
   const delta::DeltaLogPtr log = state_.services().logs->Open(location);
-  for (const char* name : {"readChangeFeed", "readChangeData"}) {
-    const std::string* text = plan::FindOption(options, name);
-    if (text != nullptr && !EqualsIgnoreAsciiCase(*text, "true") && !EqualsIgnoreAsciiCase(*text, "false")) {
-      return Error(ErrorKind::kInvalidArgument, "DELTA_ILLEGAL_OPTION",
-                   "Invalid value '" + *text + "' for option '" + name + "', must be 'true' or 'false'")
-          .With("input", *text)
-          .With("name", name)
-          .With("explain", "must be 'true' or 'false'");
-    }
-  }
-  if (IsTrue(plan::FindOption(options, "readChangeFeed")) || IsTrue(plan::FindOption(options, "readChangeData"))) {
+  FLEUVE_ASSIGN(const auto feed, tables::FlagOption(options, "readChangeFeed"));
+  FLEUVE_ASSIGN(const auto data, tables::FlagOption(options, "readChangeData"));
+  if (feed.value_or(false) || data.value_or(false)) {
     if (when.version || when.timestamp_ms) {
       return Error(ErrorKind::kUnsupported, "DELTA_UNSUPPORTED_TIME_TRAVEL_VIEWS",
                    "A change feed cannot be read together with time travel.");

@@ -2,32 +2,11 @@
 #include <charconv>
 
 #include "base/bytes.h"
+#include "tables/options.h"
 #include "tables/write_options_internal.h"
 
 namespace fleuve::tables {
 namespace {
-
-Error IllegalOption(const std::string& name, const std::string& value, const std::string& explain) {
-  return Error(ErrorKind::kInvalidArgument, "DELTA_ILLEGAL_OPTION",
-               "Invalid value '" + value + "' for option '" + name + "', " + explain)
-      .With("input", value)
-      .With("name", name)
-      .With("explain", explain);
-}
-
-Result<std::optional<bool>> Flag(const plan::Options& options, const std::string& name) {
-  const std::string* value = plan::FindOption(options, name);
-  if (value == nullptr) {
-    return std::optional<bool>();
-  }
-  if (EqualsIgnoreAsciiCase(*value, "true")) {
-    return std::optional<bool>(true);
-  }
-  if (EqualsIgnoreAsciiCase(*value, "false")) {
-    return std::optional<bool>(false);
-  }
-  return IllegalOption(name, *value, "must be 'true' or 'false'");
-}
 
 std::optional<std::int64_t> Number(const std::string& text) {
   std::int64_t value = 0;
@@ -51,13 +30,13 @@ bool ConfFlag(const plan::AnalysisConfig& config, const std::string& key, bool f
 
 Result<WriteOptions> ReadWriteOptions(const plan::Options& options, const plan::AnalysisConfig& config) {
   WriteOptions out;
-  FLEUVE_ASSIGN(const auto merge, Flag(options, "mergeSchema"));
+  FLEUVE_ASSIGN(const auto merge, FlagOption(options, "mergeSchema"));
   out.merge_schema = merge.value_or(ConfFlag(config, "spark.databricks.delta.schema.autoMerge.enabled", false));
-  FLEUVE_ASSIGN(const auto overwrite, Flag(options, "overwriteSchema"));
+  FLEUVE_ASSIGN(const auto overwrite, FlagOption(options, "overwriteSchema"));
   out.overwrite_schema = overwrite.value_or(false);
-  FLEUVE_ASSIGN(const auto change, Flag(options, "dataChange"));
+  FLEUVE_ASSIGN(const auto change, FlagOption(options, "dataChange"));
   out.data_change = change.value_or(true);
-  FLEUVE_TRY(Flag(options, "optimizeWrite"));
+  FLEUVE_TRY(FlagOption(options, "optimizeWrite"));
   if (const std::string* text = plan::FindOption(options, "replaceWhere")) {
     out.replace_where = *text;
   }

@@ -3,18 +3,13 @@
 #include "base/bytes.h"
 #include "base/json.h"
 #include "connectors/delta/delta_source_internal.h"
+#include "tables/options.h"
 
 namespace fleuve::connectors::delta {
 
 namespace {
 
-Error IllegalOption(const std::string& input, const std::string& name, const std::string& explain) {
-  return Error(ErrorKind::kInvalidArgument, "DELTA_ILLEGAL_OPTION",
-               "Invalid value '" + input + "' for option '" + name + "', " + explain)
-      .With("input", input)
-      .With("name", name)
-      .With("explain", explain);
-}
+using tables::IllegalOption;
 
 bool ParseLong(std::string_view text, std::int64_t* value) {
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), *value);
@@ -61,15 +56,8 @@ Error BadOffset(const std::string& text) {
 }  // namespace
 
 Result<bool> BooleanOption(const plan::Options& options, const char* name, bool fallback) {
-  const std::string* text = plan::FindOption(options, name);
-  if (text == nullptr) {
-    return fallback;
-  }
-  const std::string value = AsciiLower(*text);
-  if (value == "true" || value == "false") {
-    return value == "true";
-  }
-  return IllegalOption(*text, name, "must be 'true' or 'false'");
+  FLEUVE_ASSIGN(const auto given, tables::FlagOption(options, name));
+  return given.value_or(fallback);
 }
 
 Result<bool> ReadsChangeFeed(const plan::Options& options) {
@@ -99,7 +87,7 @@ Result<DeltaSourceOptions> ParseDeltaSourceOptions(const plan::Options& options)
   if (const std::string* text = plan::FindOption(options, "maxBytesPerTrigger")) {
     std::int64_t bytes = 0;
     if (!ParseBytes(*text, &bytes) || bytes <= 0) {
-      return IllegalOption(*text, "maxBytesPerTrigger", "must be a size configuration such as '10g'");
+      return IllegalOption("maxBytesPerTrigger", *text, "must be a size configuration such as '10g'");
     }
     parsed.max_bytes = bytes;
     parsed.max_files.reset();
@@ -108,7 +96,7 @@ Result<DeltaSourceOptions> ParseDeltaSourceOptions(const plan::Options& options)
   if (const std::string* text = plan::FindOption(options, "maxFilesPerTrigger")) {
     std::int64_t files = 0;
     if (!ParseLong(*text, &files) || files <= 0 || files > INT32_MAX) {
-      return IllegalOption(*text, "maxFilesPerTrigger", "must be a positive integer");
+      return IllegalOption("maxFilesPerTrigger", *text, "must be a positive integer");
     }
     parsed.max_files = files;
     parsed.has_limit = true;
@@ -120,7 +108,7 @@ Result<DeltaSourceOptions> ParseDeltaSourceOptions(const plan::Options& options)
     } else if (ParseLong(*text, &version) && version >= 0) {
       parsed.starting_version = version;
     } else {
-      return IllegalOption(*text, "startingVersion", "must be greater than or equal to zero");
+      return IllegalOption("startingVersion", *text, "must be greater than or equal to zero");
     }
   }
   if (const std::string* text = plan::FindOption(options, "startingTimestamp")) {

@@ -7,6 +7,7 @@
 #include "connectors/delta/delta_sink_internal.h"
 #include "connectors/delta/delta_source_internal.h"
 #include "connectors/delta/upsert_internal.h"
+#include "tables/options.h"
 
 namespace fleuve::connectors::delta {
 
@@ -271,14 +272,7 @@ class DeltaSinkProvider final : public SinkProvider {
     }
     // The other options are only looked at when a batch is written.
     for (const char* name : {"mergeSchema", "optimizeWrite"}) {
-      const std::string* text = plan::FindOption(spec.options, name);
-      if (text != nullptr && !EqualsIgnoreAsciiCase(*text, "true") && !EqualsIgnoreAsciiCase(*text, "false")) {
-        return Error(ErrorKind::kInvalidArgument, "DELTA_ILLEGAL_OPTION",
-                     "Invalid value '" + *text + "' for option '" + name + "', must be 'true' or 'false'")
-            .With("input", *text)
-            .With("name", name)
-            .With("explain", "must be 'true' or 'false'");
-      }
+      FLEUVE_TRY(tables::FlagOption(spec.options, name));
     }
     return {};
   }
