@@ -287,9 +287,10 @@ bool MustHaveValue(const types::Schema& schema, const std::string& column) {
 }
 
 /// Statements that change rows say it in one way where a generator stands.
-Error OutsideSelect(Error error) {
-  if (error.condition() != "UNSUPPORTED_GENERATOR.NESTED_IN_EXPRESSIONS") {
-    return error;
+template <typename T>
+Result<T> OutsideSelect(Result<T> result) {
+  if (result.ok() || result.error().condition() != "UNSUPPORTED_GENERATOR.NESTED_IN_EXPRESSIONS") {
+    return result;
   }
   return Error(ErrorKind::kUnsupported, "UNSUPPORTED_GENERATOR.OUTSIDE_SELECT",
                "The generator is not supported outside the SELECT clause.")
@@ -485,8 +486,7 @@ Result<RowsResult> Executor::ModifyStatement(const pb::Command& command, Session
     }
     plan::ExprPtr condition;
     if (remove.has_condition()) {
-      auto analyzed = plan::AnalyzeExpression(remove.condition(), scope, resolver);
-      FLEUVE_ASSIGN(condition, analyzed.ok() ? std::move(analyzed) : OutsideSelect(std::move(analyzed).error()));
+      FLEUVE_ASSIGN(condition, OutsideSelect(plan::AnalyzeExpression(remove.condition(), scope, resolver)));
     }
     return tables::DeleteFrom(context, target.table, target.leaf, condition);
   }
@@ -500,9 +500,7 @@ Result<RowsResult> Executor::ModifyStatement(const pb::Command& command, Session
   if (update.has_condition()) {
     FLEUVE_ASSIGN(condition, plan::AnalyzeExpression(update.condition(), leaf, resolver));
   }
-  auto analyzed = AssignmentsOf(update.assignments(), leaf, leaf, resolver);
-  FLEUVE_ASSIGN(const auto assignments,
-                analyzed.ok() ? std::move(analyzed) : OutsideSelect(std::move(analyzed).error()));
+  FLEUVE_ASSIGN(const auto assignments, OutsideSelect(AssignmentsOf(update.assignments(), leaf, leaf, resolver)));
   return tables::UpdateTable(context, target.table, leaf, assignments, condition);
 }
 
@@ -511,11 +509,8 @@ namespace {
 /// A part of MERGE, analyzed: Delta has a condition of its own where it names a column that its rows do not have.
 template <typename T>
 Result<T> OfMerge(Result<T> result, const std::string& where, const plan::PlanPtr& rows) {
-  if (result.ok()) {
-    return result;
-  }
-  if (!result.error().condition().starts_with("UNRESOLVED_COLUMN")) {
-    return OutsideSelect(std::move(result).error());
+  if (result.ok() || !result.error().condition().starts_with("UNRESOLVED_COLUMN")) {
+    return OutsideSelect(std::move(result));
   }
   std::string name;
   for (const auto& [key, value] : result.error().parameters()) {
@@ -545,7 +540,7 @@ Result<RowsResult> Executor::Merge(const pb::Merge& merge, SessionResolver& reso
                : clause.action() == pb::Merge::Clause::UPDATE ? tables::MergeClause::Kind::kUpdate
                                                               : tables::MergeClause::Kind::kInsert;
     out.star = clause.star();
-    const std::string action = pb::Merge::Clause::Action_Name(clause.action());
+    const std::string action = tables::ActionOf(out);
     const plan::PlanPtr& scope = clause.when() == pb::Merge::Clause::MATCHED       ? both
                                  : clause.when() == pb::Merge::Clause::NOT_MATCHED ? spec.source
                                                                                    : spec.target;
@@ -610,9 +605,7 @@ Result<void> Executor::MergeCommand(const sc::MergeIntoTableCommand& command) {
         default:
           return Error(ErrorKind::kInvalidArgument, "INTERNAL_ERROR", "The merge action has no type.");
       }
-      const std::string verb = clause.kind == tables::MergeClause::Kind::kDelete   ? "DELETE"
-                               : clause.kind == tables::MergeClause::Kind::kUpdate ? "UPDATE"
-                                                                                   : "INSERT";
+      const std::string verb = tables::ActionOf(clause);
       if (merge.has_condition()) {
         FLEUVE_ASSIGN(clause.condition,
                       OfMerge(plan::AnalyzeExpression(merge.condition(), scope, resolver), verb + " condition", scope));

@@ -135,7 +135,7 @@ Result<plan::PlanPtr> ChangeFeed(const delta::DeltaLogPtr& log, const ChangeBoun
       return Error(ErrorKind::kNotFound, "DELTA_LOG_FILE_NOT_FOUND",
                    "There are no log files of the table's version " + std::to_string(start) + ".")
           .With("version", std::to_string(start))
-          .With("logPath", log->location().path + "/_delta_log");
+          .With("logPath", delta::LogFolder(log->location().path));
     }
     if (start > latest->version()) {
       if (out_of_range) {

@@ -141,13 +141,13 @@ Result<RowsResult> UpdateTable(const TableContext& context, const TableRef& tabl
                    "Identity columns cannot be updated.");
     }
   }
-  FLEUVE_ASSIGN(
-      std::vector<ExprPtr> new_values,
-      ApplyAssignments(schema, old_values, assignments, false, false, context.config, [&](const std::string& name) {
-        return Error(ErrorKind::kInvalidArgument, "UNRESOLVED_COLUMN.WITH_SUGGESTION",
-                     "The column " + name + " cannot be resolved.")
-            .With("objectName", "`" + name + "`");
-      }));
+  FLEUVE_ASSIGN(std::vector<ExprPtr> new_values,
+                ApplyAssignments(schema, old_values, assignments, MissingFields::kRefused, context.config,
+                                 [&](const std::string& name) {
+                                   return Error(ErrorKind::kInvalidArgument, "UNRESOLVED_COLUMN.WITH_SUGGESTION",
+                                                "The column " + name + " cannot be resolved.")
+                                       .With("objectName", "`" + name + "`");
+                                 }));
   if (const std::string* append_only = snapshot->Property("delta.appendOnly"); append_only && *append_only == "true") {
     return Error(ErrorKind::kUnsupported, "DELTA_CANNOT_MODIFY_APPEND_ONLY",
                  "The table only takes appends: its property delta.appendOnly is true.")

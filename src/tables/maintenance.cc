@@ -534,30 +534,27 @@ Result<RowsResult> Restore(const TableContext& context, const TableRef& table, c
   if (const types::Schema kept = KeepFarthestMarks(target->schema(), current->schema()); !(kept == target->schema())) {
     metadata.schema_string = SchemaText(kept);
   }
-  const bool metadata_differs = !(current->metadata() == metadata);
-  {
-    delta::Transaction transaction(log, current);
-    transaction.ReadWholeTable();
-    if (metadata_differs) {
-      metadata.id = current->metadata().id;
-      FLEUVE_TRY(transaction.UpdateMetadata(std::move(metadata)));
-    }
-    delta::Operation operation = NamedOperation(context, "RESTORE");
-    Json parameters(Json::Object{});
-    parameters.Set("version", when.version ? Json(*when.version) : Json());
-    parameters.Set("timestamp",
-                   when.timestamp_ms ? Json(types::TimestampNtzToString(*when.timestamp_ms * 1000)) : Json());
-    operation.parameters = std::move(parameters);
-    const auto number = [](std::int64_t n) { return std::to_string(n); };
-    operation.metrics = {{"numRestoredFiles", number(restored)},
-                         {"removedFilesSize", number(removed_bytes)},
-                         {"numRemovedFiles", number(removed)},
-                         {"restoredFilesSize", number(restored_bytes)},
-                         {"numOfFilesAfterRestore", number(target->file_count())},
-                         {"tableSizeAfterRestore", number(target->size_bytes())}};
-    FLEUVE_TRY(transaction.Commit(std::move(actions), std::move(operation)));
-    log->WaitForBackground();
+  delta::Transaction transaction(log, current);
+  transaction.ReadWholeTable();
+  if (!(current->metadata() == metadata)) {
+    metadata.id = current->metadata().id;
+    FLEUVE_TRY(transaction.UpdateMetadata(std::move(metadata)));
   }
+  delta::Operation operation = NamedOperation(context, "RESTORE");
+  Json parameters(Json::Object{});
+  parameters.Set("version", when.version ? Json(*when.version) : Json());
+  parameters.Set("timestamp",
+                 when.timestamp_ms ? Json(types::TimestampNtzToString(*when.timestamp_ms * 1000)) : Json());
+  operation.parameters = std::move(parameters);
+  const auto number = [](std::int64_t n) { return std::to_string(n); };
+  operation.metrics = {{"numRestoredFiles", number(restored)},
+                       {"removedFilesSize", number(removed_bytes)},
+                       {"numRemovedFiles", number(removed)},
+                       {"restoredFilesSize", number(restored_bytes)},
+                       {"numOfFilesAfterRestore", number(target->file_count())},
+                       {"tableSizeAfterRestore", number(target->size_bytes())}};
+  FLEUVE_TRY(transaction.Commit(std::move(actions), std::move(operation)));
+  log->WaitForBackground();
   RowsResult result;
   result.schema = DataType::Struct(
       {Field("table_size_after_restore", DataType::Long()), Field("num_of_files_after_restore", DataType::Long()),

@@ -90,9 +90,7 @@ std::string ClauseList(const std::vector<MergeClause>& clauses) {
     if (clause.condition != nullptr) {
       one.Set("predicate", Json(clause.condition->display));
     }
-    one.Set("actionType", Json(clause.kind == MergeClause::Kind::kUpdate   ? "update"
-                               : clause.kind == MergeClause::Kind::kDelete ? "delete"
-                                                                           : "insert"));
+    one.Set("actionType", Json(AsciiLower(ActionOf(clause))));
     all.push_back(std::move(one));
   }
   return Json(std::move(all)).Dump();
@@ -369,7 +367,10 @@ class Merger {
         }
       }
       // Fields that the source's struct lacks stay as they are only where the struct was not named in so many words.
-      return ApplyAssignments(schema_, old_values_, assignments, Evolves() && clause.star, Evolves(), context_.config,
+      const MissingFields missing = !Evolves()    ? MissingFields::kRefused
+                                    : clause.star ? MissingFields::kKept
+                                                  : MissingFields::kNull;
+      return ApplyAssignments(schema_, old_values_, assignments, missing, context_.config,
                               [&](const std::string& name) { return UnknownColumn(name, "UPDATE clause"); });
     };
     for (const MergeClause& clause : spec_.matched) {

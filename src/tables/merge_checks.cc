@@ -35,6 +35,23 @@ Result<void> CheckMergeCondition(const ExprPtr& condition, const std::string& wh
   return CheckOfRow(condition, "MERGE");
 }
 
+/// \param of_pairs  the clause is of rows that match: then a type that no cast widens to a boolean is named so.
+Result<void> CheckClauseType(const plan::Expr& condition, bool of_pairs) {
+  if (condition.type.Is(TypeKind::kBoolean)) {
+    return {};
+  }
+  if (!of_pairs || condition.type.IsString() || condition.type.Is(TypeKind::kVoid)) {
+    return NotBoolean(condition);
+  }
+  return Error(ErrorKind::kInvalidArgument, "CANNOT_UP_CAST_DATATYPE",
+               "The condition " + condition.display + " of type " + condition.type.Sql() + " is not a boolean.")
+      .With("expression", condition.display)
+      .With("sourceType", Quoted(condition.type.Sql()))
+      .With("targetType", Quoted("BOOLEAN"));
+}
+
+}  // namespace
+
 const char* ActionOf(const MergeClause& clause) {
   switch (clause.kind) {
     case MergeClause::Kind::kUpdate:
@@ -46,27 +63,6 @@ const char* ActionOf(const MergeClause& clause) {
   }
   return "";
 }
-
-/// \param of_pairs  the clause is of rows that match: then a type that no cast widens to a boolean is named so.
-Result<void> CheckClauseType(const plan::Expr& condition, bool of_pairs) {
-  if (condition.type.Is(TypeKind::kBoolean)) {
-    return {};
-  }
-  if (!of_pairs || condition.type.IsString() || condition.type.Is(TypeKind::kVoid)) {
-    return Error(ErrorKind::kInvalidArgument, "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN",
-                 "The condition " + condition.display + " of type " + condition.type.Sql() + " is not a boolean.")
-        .With("sqlExpr", Quoted(condition.display))
-        .With("filter", Quoted(condition.display))
-        .With("type", Quoted(condition.type.Sql()));
-  }
-  return Error(ErrorKind::kInvalidArgument, "CANNOT_UP_CAST_DATATYPE",
-               "The condition " + condition.display + " of type " + condition.type.Sql() + " is not a boolean.")
-      .With("expression", condition.display)
-      .With("sourceType", Quoted(condition.type.Sql()))
-      .With("targetType", Quoted("BOOLEAN"));
-}
-
-}  // namespace
 
 Error UnresolvedInMerge(const std::string& name, const std::string& where, const plan::LogicalPlan& rows) {
   std::string columns;

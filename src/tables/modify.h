@@ -40,6 +40,9 @@ struct MergeClause {
   bool star = false;
   std::vector<Assignment> assignments;
 };
+/// `UPDATE`, `DELETE` or `INSERT`.
+const char* ActionOf(const MergeClause& clause);
+
 struct MergeSpec {
   plan::PlanPtr target;
   plan::PlanPtr source;

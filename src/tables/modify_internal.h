@@ -24,6 +24,9 @@ Result<delta::SnapshotPtr> SnapshotOf(const plan::PlanPtr& target);
 /// DELTA_UNSUPPORTED_SUBQUERY, DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN, INVALID_NON_DETERMINISTIC_EXPRESSIONS.
 Result<void> CheckCondition(const plan::ExprPtr& condition, const std::string& statement);
 
+/// DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN.
+Error NotBoolean(const plan::Expr& condition);
+
 /// UNSUPPORTED_EXPR_FOR_OPERATOR where an expression over single rows aggregates or looks through a window.
 Result<void> CheckOfRow(const plan::ExprPtr& expr, const std::string& statement);
 
@@ -34,14 +37,19 @@ Result<void> CheckStructs(const types::DataType& from, const types::DataType& to
 /// Drops a qualifier of `rows` before a column of it: `t.x` becomes `x`. False where the path has none.
 bool DropQualifier(std::vector<std::string>* path, const plan::PlanPtr& rows);
 
+/// What becomes of the fields of a struct that the value assigned to it lacks.
+enum class MissingFields {
+  kRefused,
+  kNull,  ///< an evolving merge
+  kKept,  ///< SET * of an evolving merge: they stay as they are
+};
+
 /// New values of the columns of `schema` after `assignments`. `old_values` has one expression per column.
 /// \param unknown  the error for a column that is not there.
-/// \param keep_missing  a struct value keeps the old value of fields that it lacks (SET * of an evolving merge).
-/// \param may_lack_fields  a struct value may lack fields (an evolving merge).
 Result<std::vector<plan::ExprPtr>> ApplyAssignments(const types::Schema& schema,
                                                     const std::vector<plan::ExprPtr>& old_values,
-                                                    const std::vector<Assignment>& assignments, bool keep_missing,
-                                                    bool may_lack_fields, const plan::AnalysisConfig& config,
+                                                    const std::vector<Assignment>& assignments, MissingFields missing,
+                                                    const plan::AnalysisConfig& config,
                                                     const std::function<Error(const std::string&)>& unknown);
 
 /// Generated columns that no assignment names, computed anew over the new values (`rows` has the table's columns first;

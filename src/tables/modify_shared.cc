@@ -34,11 +34,7 @@ Result<void> CheckCondition(const ExprPtr& condition, const std::string& stateme
   }
   FLEUVE_TRY(CheckOfRow(condition, statement));
   if (!condition->type.Is(types::TypeKind::kBoolean)) {
-    return Error(ErrorKind::kInvalidArgument, "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN",
-                 "The condition " + condition->display + " of type " + condition->type.Sql() + " is not a boolean.")
-        .With("sqlExpr", "\"" + condition->display + "\"")
-        .With("filter", "\"" + condition->display + "\"")
-        .With("type", "\"" + condition->type.Sql() + "\"");
+    return NotBoolean(*condition);
   }
   if (!condition->deterministic) {
     return Error(ErrorKind::kInvalidArgument, "INVALID_NON_DETERMINISTIC_EXPRESSIONS",
@@ -46,6 +42,14 @@ Result<void> CheckCondition(const ExprPtr& condition, const std::string& stateme
         .With("sqlExprs", "\"" + condition->display + "\"");
   }
   return {};
+}
+
+Error NotBoolean(const plan::Expr& condition) {
+  return Error(ErrorKind::kInvalidArgument, "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN",
+               "The condition " + condition.display + " of type " + condition.type.Sql() + " is not a boolean.")
+      .With("sqlExpr", "\"" + condition.display + "\"")
+      .With("filter", "\"" + condition.display + "\"")
+      .With("type", "\"" + condition.type.Sql() + "\"");
 }
 
 Result<void> CheckOfRow(const ExprPtr& expr, const std::string& statement) {
@@ -165,14 +169,14 @@ Error Conflict(const std::string& name, const Parts& parts) {
 }
 
 /// `value` for a column of `to`: struct fields by name.
-Result<ExprPtr> AssignValue(const ExprPtr& value, const DataType& to, const ExprPtr& old_value, bool keep_missing,
-                            const plan::AnalysisConfig& config) {
+Result<ExprPtr> AssignValue(const ExprPtr& value, const DataType& to, const ExprPtr& old_value,
+                            MissingFields missing_fields, const plan::AnalysisConfig& config) {
   if (value->type.Is(types::TypeKind::kStruct) && to.Is(types::TypeKind::kStruct)) {
     bool missing = false;
     for (const StructField& field : to.fields()) {
       missing = missing || !types::FieldIndex(value->type, field.name);
     }
-    if (missing && keep_missing && old_value != nullptr) {
+    if (missing && missing_fields == MissingFields::kKept && old_value != nullptr) {
       std::vector<ExprPtr> members;
       for (std::size_t i = 0; i < to.fields().size(); ++i) {
         const StructField& field = to.fields()[i];
@@ -184,7 +188,7 @@ Result<ExprPtr> AssignValue(const ExprPtr& value, const DataType& to, const Expr
           continue;
         }
         FLEUVE_ASSIGN(ExprPtr part, AssignValue(plan::MakeGetField(value, static_cast<int>(*at)), field.type, old_field,
-                                                keep_missing, config));
+                                                missing_fields, config));
         members.push_back(std::move(part));
       }
       FLEUVE_ASSIGN(ExprPtr made, plan::CallFunction("named_struct", std::move(members), config));
@@ -197,14 +201,14 @@ Result<ExprPtr> AssignValue(const ExprPtr& value, const DataType& to, const Expr
 
 /// One column (or field) after the assignments whose paths begin with it.
 Result<ExprPtr> Update(const ExprPtr& old_value, const DataType& type, const std::string& name, const Parts& parts,
-                       bool keep_missing, bool may_lack_fields, const plan::AnalysisConfig& config) {
+                       MissingFields missing, const plan::AnalysisConfig& config) {
   for (const auto& [path, value] : parts) {
     if (path.empty()) {
       if (parts.size() > 1) {
         return Conflict(name, parts);
       }
-      FLEUVE_TRY(CheckStructs(value->type, type, may_lack_fields));
-      return AssignValue(value, type, old_value, keep_missing, config);
+      FLEUVE_TRY(CheckStructs(value->type, type, missing != MissingFields::kRefused));
+      return AssignValue(value, type, old_value, missing, config);
     }
   }
   if (!type.Is(types::TypeKind::kStruct)) {
@@ -231,8 +235,7 @@ Result<ExprPtr> Update(const ExprPtr& old_value, const DataType& type, const std
     }
     ExprPtr value = plan::MakeGetField(old_value, static_cast<int>(i));
     if (!inner.empty()) {
-      FLEUVE_ASSIGN(value,
-                    Update(value, field.type, name + "." + field.name, inner, keep_missing, may_lack_fields, config));
+      FLEUVE_ASSIGN(value, Update(value, field.type, name + "." + field.name, inner, missing, config));
     }
     members.push_back(plan::MakeLiteral(Value(field.name), DataType::String()));
     members.push_back(std::move(value));
@@ -270,8 +273,8 @@ bool DropQualifier(std::vector<std::string>* path, const plan::PlanPtr& rows) {
 }
 
 Result<std::vector<ExprPtr>> ApplyAssignments(const types::Schema& schema, const std::vector<ExprPtr>& old_values,
-                                              const std::vector<Assignment>& assignments, bool keep_missing,
-                                              bool may_lack_fields, const plan::AnalysisConfig& config,
+                                              const std::vector<Assignment>& assignments, MissingFields missing,
+                                              const plan::AnalysisConfig& config,
                                               const std::function<Error(const std::string&)>& unknown) {
   std::vector<Parts> by_column(schema.fields().size());
   for (const Assignment& assignment : assignments) {
@@ -289,7 +292,7 @@ Result<std::vector<ExprPtr>> ApplyAssignments(const types::Schema& schema, const
       continue;
     }
     FLEUVE_ASSIGN(ExprPtr value, Update(old_values[i], schema.fields()[i].type, schema.fields()[i].name, by_column[i],
-                                        keep_missing, may_lack_fields, config));
+                                        missing, config));
     values.push_back(std::move(value));
   }
   return values;
