@@ -202,11 +202,11 @@ Result<void> Service::Config(const SessionPtr& session, const sc::ConfigRequest&
     case sc::ConfigRequest::Operation::kGet:
       for (const std::string& key : operation.get().keys()) {
         // A known setting without a value is none, an unknown one is an error.
-        if (const auto value = config.Text(key); value || session::FindConfigKey(key) != nullptr) {
-          put(key, value);
-          continue;
+        const auto value = config.Text(key);
+        if (!value && session::FindConfigKey(key) == nullptr) {
+          return config.Get(key).error();
         }
-        return config.Get(key).error();
+        put(key, value);
       }
       return {};
     case sc::ConfigRequest::Operation::kGetWithDefault:

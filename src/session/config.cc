@@ -262,6 +262,15 @@ Result<void> Config::Set(const std::string& key, const std::string& value) {
   return {};
 }
 
+namespace {
+
+std::optional<std::string> DefaultOf(const std::string& key) {
+  const ConfigKey* known = FindConfigKey(key);
+  return known != nullptr && known->default_value ? std::optional<std::string>(*known->default_value) : std::nullopt;
+}
+
+}  // namespace
+
 std::optional<std::string> Config::SetText(const std::string& key) const {
   std::lock_guard lock(mutex_);
   const auto found = values_.find(key);
@@ -269,20 +278,14 @@ std::optional<std::string> Config::SetText(const std::string& key) const {
 }
 
 std::optional<std::string> Config::Text(const std::string& key) const {
-  if (auto text = SetText(key); text) {
-    return text;
-  }
-  const ConfigKey* known = FindConfigKey(key);
-  if (known != nullptr && known->default_value) {
-    return std::string(*known->default_value);
-  }
-  return std::nullopt;
+  auto set = SetText(key);
+  return set ? std::move(set) : DefaultOf(key);
 }
 
 std::optional<std::string> Config::Find(const std::string& key) const {
   const auto set = SetText(key);
   if (!set) {
-    return Text(key);
+    return DefaultOf(key);
   }
   auto value = CanonicalValue(key, *set);
   return value.ok() ? *std::move(value) : *set;
