@@ -11,10 +11,6 @@ namespace {
 using types::DataType;
 using types::TypeKind;
 
-}  // namespace
-
-namespace {
-
 /// Set operations compare rows: columns that hold maps or variants have no order to do so.
 Result<void> CheckComparable(const Attribute& attribute) {
   for (const auto& [kind, name] : {std::pair(TypeKind::kMap, "MAP"), std::pair(TypeKind::kVariant, "VARIANT")}) {

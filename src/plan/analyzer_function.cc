@@ -11,24 +11,20 @@
 namespace fleuve::plan {
 namespace {
 
-/// True where `expr` uses a variable of the lambdas that it stands in.
-bool UsesLambda(const ExprPtr& expr, const std::vector<std::vector<Attribute>>& lambdas) {
-  bool uses = false;
-  VisitExpr(expr, [&](const Expr& node) {
-    if (node.kind != ExprKind::kLambdaVariable) {
-      return;
-    }
-    for (const std::vector<Attribute>& variables : lambdas) {
-      uses = uses || std::any_of(variables.begin(), variables.end(),
-                                 [&](const Attribute& variable) { return variable.id == node.attribute.id; });
-    }
-  });
-  return uses;
-}
-
 using types::DataType;
 using types::TypeKind;
 using Arguments = google::protobuf::RepeatedPtrField<sc::Expression>;
+
+/// True where `expr` uses a variable of the lambdas that it stands in.
+bool UsesLambda(const ExprPtr& expr, const std::vector<std::vector<Attribute>>& lambdas) {
+  return AnyExpr(expr, [&](const Expr& node) {
+    return node.kind == ExprKind::kLambdaVariable &&
+           std::any_of(lambdas.begin(), lambdas.end(), [&](const std::vector<Attribute>& variables) {
+             return std::any_of(variables.begin(), variables.end(),
+                                [&](const Attribute& variable) { return variable.id == node.attribute.id; });
+           });
+  });
+}
 
 bool IsStar(const sc::Expression& expression) { return expression.has_unresolved_star(); }
 

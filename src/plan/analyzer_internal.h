@@ -133,7 +133,7 @@ class Analyzer {
   Result<PlanPtr> Watermark(const sc::WithWatermark& watermark);
   Result<PlanPtr> WatermarkBy(const fleuve::pb::WatermarkClause& clause);
   Result<PlanPtr> WatermarkOver(PlanPtr input, const ExprPtr& column, const std::vector<std::string>& name,
-                                const std::string& delay);
+                                std::int64_t delay_micros);
   Result<PlanPtr> Metrics(const sc::CollectMetrics& metrics);
   Result<PlanPtr> Pipe(const fleuve::pb::PipeOperator& pipe);
   Result<PlanPtr> Parse(const sc::Parse& parse);

@@ -450,21 +450,21 @@ Result<std::int64_t> WatermarkDelay(const std::string& text) {
 
 Result<PlanPtr> Analyzer::Watermark(const sc::WithWatermark& watermark) {
   FLEUVE_ASSIGN(PlanPtr input, Relation(watermark.input()));
-  FLEUVE_TRY(WatermarkDelay(watermark.delay_threshold()));
+  FLEUVE_ASSIGN(const std::int64_t delay_micros, WatermarkDelay(watermark.delay_threshold()));
   FLEUVE_ASSIGN(const std::vector<std::string> parts, SplitIdentifier(watermark.event_time()));
   if (!input->is_streaming) {
     return input;  // the column need not exist
   }
   FLEUVE_ASSIGN(const ExprPtr column, Name(parts, ScopeOf(input)));
-  return WatermarkOver(std::move(input), column, parts, watermark.delay_threshold());
+  return WatermarkOver(std::move(input), column, parts, delay_micros);
 }
 
 Result<PlanPtr> Analyzer::WatermarkBy(const fleuve::pb::WatermarkClause& clause) {
   FLEUVE_ASSIGN(PlanPtr input, Relation(clause.input()));
   FLEUVE_ASSIGN(const auto written, sql::ParseExpression(clause.delay()));
   FLEUVE_ASSIGN(const ExprPtr literal, Expression(*written, Scope()));
-  const std::string delay = literal->display;  // as SQL writes it, which errors name
-  FLEUVE_TRY(WatermarkDelay(delay));
+  // Errors name it as SQL writes it.
+  FLEUVE_ASSIGN(const std::int64_t delay_micros, WatermarkDelay(literal->display));
   if (clause.column().has_unresolved_star()) {
     return Error(ErrorKind::kInvalidArgument, "INVALID_USAGE_OF_STAR_OR_REGEX",
                  "Invalid usage of '*' in a WATERMARK clause.")
@@ -478,7 +478,7 @@ Result<PlanPtr> Analyzer::WatermarkBy(const fleuve::pb::WatermarkClause& clause)
   }
   const SelectItem& item = items.front();
   if (item.expr->kind == ExprKind::kAttribute && !item.is_alias) {
-    return WatermarkOver(std::move(input), item.expr, {item.name}, delay);
+    return WatermarkOver(std::move(input), item.expr, {item.name}, delay_micros);
   }
   if (!item.is_alias) {
     return Error(ErrorKind::kInvalidArgument, "REQUIRES_EXPLICIT_NAME_IN_WATERMARK_CLAUSE",
@@ -494,15 +494,14 @@ Result<PlanPtr> Analyzer::WatermarkBy(const fleuve::pb::WatermarkClause& clause)
     output.push_back(attribute);
   }
   PlanPtr computed = MakeProject(std::move(input), std::move(exprs), std::move(output));
-  return WatermarkOver(std::move(computed), AttributeExpr(column), {item.name}, delay);
+  return WatermarkOver(std::move(computed), AttributeExpr(column), {item.name}, delay_micros);
 }
 
 Result<PlanPtr> Analyzer::WatermarkOver(PlanPtr input, const ExprPtr& column, const std::vector<std::string>& name,
-                                        const std::string& delay) {
+                                        std::int64_t delay_micros) {
   if (!input->is_streaming) {
     return input;
   }
-  FLEUVE_ASSIGN(const std::int64_t delay_micros, WatermarkDelay(delay));
   // A window, or another struct with an `end`.
   bool is_time = column->type.Is(TypeKind::kTimestamp);
   for (std::size_t i = 0; column->type.Is(TypeKind::kStruct) && i < column->type.fields().size(); ++i) {

@@ -596,14 +596,14 @@ Result<PlanPtr> Analyzer::FileFunction(const std::string& name,
     for (const sc::Expression& argument : arguments) {
       FLEUVE_ASSIGN(ExprPtr expr, Expression(argument, Scope()));
       FLEUVE_ASSIGN(std::optional<types::Value> value, ConstantValue(expr));
-      if (!value || (given.empty() && expr->kind != ExprKind::kLiteral)) {
-        if (given.empty()) {
-          return Error(ErrorKind::kUnsupported, "DELTA_UNSUPPORTED_EXPRESSION",
-                       "The table name of " + name + " must be a string literal, not " + expr->display + ".")
-              .With("expType", expr->type.Sql())
-              .With("causedBy", "table name")
-              .With("supportedTypes", "StringType literal");
-        }
+      if (given.empty() && expr->kind != ExprKind::kLiteral) {
+        return Error(ErrorKind::kUnsupported, "DELTA_UNSUPPORTED_EXPRESSION",
+                     "The table name of " + name + " must be a string literal, not " + expr->display + ".")
+            .With("expType", expr->type.Sql())
+            .With("causedBy", "table name")
+            .With("supportedTypes", "StringType literal");
+      }
+      if (!value) {
         return Error(ErrorKind::kInvalidArgument, "DELTA_CDC_NON_CONSTANT_ARGUMENT",
                      "The argument " + expr->display + " of " + name + " must be a constant.")
             .With("sqlExpr", expr->display)

@@ -1,18 +1,10 @@
 #include "plan/reader_schema.h"
 
-#include <algorithm>
-
 #include "types/parts.h"
 
 namespace fleuve::plan {
-namespace {
 
-using types::DataType;
-using types::TypeKind;
-
-}  // namespace
-
-Result<void> RefuseCharTypes(const DataType& type) {
+Result<void> RefuseCharTypes(const types::DataType& type) {
   if (!types::HoldsLengths(type)) {
     return {};
   }
