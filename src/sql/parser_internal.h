@@ -183,7 +183,8 @@ class Parser {
   using WindowScope = std::map<std::string, const sc::Expression::Window*>;
   Result<Rel> ParseQueryTerm(int min_precedence);
   Result<Rel> ParseQueryPrimary();
-  Result<Rel> ParseSelect();
+  /// \param from  the rows of a FROM that stood before SELECT, or null. \param first  where the query begins.
+  Result<Rel> ParseSelect(Rel from, std::size_t first);
   Result<Rel> ParseFromFirst();
   Result<Rel> ParseSelectTail(Rel input, bool from_seen, std::size_t first);
   Result<Rel> ParseFromClause();

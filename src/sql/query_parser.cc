@@ -205,7 +205,7 @@ Result<Parser::Rel> Parser::ParseQueryPrimary() {
   Depth depth(&depth_);
   FLEUVE_TRY(CheckDepth());
   if (IsWord("SELECT")) {
-    return ParseSelect();
+    return ParseSelect(nullptr, at_);
   }
   if (IsWord("FROM")) {
     return ParseFromFirst();
@@ -236,19 +236,9 @@ Result<Parser::Rel> Parser::ParseFromFirst() {
   FLEUVE_ASSIGN(Rel input, ParseFromClause());
   FLEUVE_ASSIGN(input, ParseLateralViews(input));
   if (IsWord("SELECT")) {
-    const auto select = [&](Rel source) -> Result<Rel> {
-      window_scopes_.emplace_back();
-      auto result = ParseSelectTail(source, true, first);
-      if (!result.ok()) {
-        window_scopes_.pop_back();
-        return result;
-      }
-      CloseWindowScope(true);
-      return result;
-    };
     Rel again = New<sc::Relation>();
     again->CopyFrom(*input);
-    FLEUVE_ASSIGN(Rel result, select(input));
+    FLEUVE_ASSIGN(Rel result, ParseSelect(input, first));
     // Of several SELECT clauses each has its own ORDER BY and LIMIT; those of one alone belong to the query.
     const std::size_t end = at_;
     auto ordered = ParseOrganization(result);
@@ -260,7 +250,7 @@ Result<Parser::Rel> Parser::ParseFromFirst() {
     while (IsWord("SELECT")) {
       Rel source = New<sc::Relation>();
       source->CopyFrom(*again);
-      FLEUVE_ASSIGN(Rel next, select(source));
+      FLEUVE_ASSIGN(Rel next, ParseSelect(source, first));
       FLEUVE_ASSIGN(next, ParseOrganization(next));
       FLEUVE_ASSIGN(united, MakeSetOperation(united, next, sc::SetOperation::SET_OP_TYPE_UNION, true, false));
       SpannedRel(united, first);
@@ -273,10 +263,9 @@ Result<Parser::Rel> Parser::ParseFromFirst() {
   return input;
 }
 
-Result<Parser::Rel> Parser::ParseSelect() {
-  const std::size_t first = at_;
+Result<Parser::Rel> Parser::ParseSelect(Rel from, std::size_t first) {
   window_scopes_.emplace_back();
-  auto result = ParseSelectTail(nullptr, false, first);
+  auto result = ParseSelectTail(from, from != nullptr, first);
   if (!result.ok()) {
     window_scopes_.pop_back();
     return result;
