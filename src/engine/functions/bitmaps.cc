@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 
@@ -40,42 +41,53 @@ struct Bitmap {
   auto Fields() { return std::tie(bytes); }
 };
 
-/// What the bitmap aggregates share. \param kEmpty  each byte where no value came.
-template <char kEmpty>
+/// Combines bitmaps. \tparam Combine  has kEmpty, each byte where no value came, and Apply(bytes, bitmap).
+template <typename Combine>
 struct BitmapAggregate {
   using State = Bitmap;
 
   static std::string& Bytes(State& state) {
     if (state.bytes.empty()) {
-      state.bytes.assign(kBitmapBytes, kEmpty);
+      state.bytes.assign(kBitmapBytes, Combine::kEmpty);
     }
     return state.bytes;
+  }
+  static void Step(State& state, const Inputs& inputs, duckdb::idx_t row, const AggregateData&) {
+    if (!inputs[0].IsNull(row)) {
+      Combine::Apply(Bytes(state), inputs[0].Get<Str>(row));
+    }
+  }
+  static void Merge(const State& from, State& into, const AggregateData&) {
+    if (!from.bytes.empty()) {
+      Combine::Apply(Bytes(into), from.bytes);
+    }
   }
   static void Finish(State& state, duckdb::Vector& result, duckdb::idx_t row, const AggregateData&) {
     FinishValue<Str>(result, row, Bytes(state));
   }
 };
 
-struct OrBitmaps : BitmapAggregate<'\0'> {
-  static void Or(State& state, Str bitmap) {
-    std::string& bytes = Bytes(state);
+struct Or {
+  static constexpr char kEmpty = '\0';
+  static void Apply(std::string& bytes, Str bitmap) {
     for (std::size_t i = 0; i < std::min(bitmap.size(), kBitmapBytes); ++i) {
       bytes[i] = static_cast<char>(bytes[i] | bitmap[i]);
     }
   }
-  static void Step(State& state, const Inputs& inputs, duckdb::idx_t row, const AggregateData&) {
-    if (!inputs[0].IsNull(row)) {
-      Or(state, inputs[0].Get<Str>(row));
-    }
-  }
-  static void Merge(const State& from, State& into, const AggregateData&) {
-    if (!from.bytes.empty()) {
-      Or(into, from.bytes);
+};
+
+struct And {
+  static constexpr char kEmpty = '\xFF';
+  /// Bytes that a shorter bitmap lacks are zero.
+  static void Apply(std::string& bytes, Str bitmap) {
+    for (std::size_t i = 0; i < kBitmapBytes; ++i) {
+      bytes[i] = i < bitmap.size() ? static_cast<char>(bytes[i] & bitmap[i]) : '\0';
     }
   }
 };
 
-struct ConstructBitmap : OrBitmaps {
+/// Sets the bits at the positions.
+struct ConstructBitmap : BitmapAggregate<Or> {
   static void Step(State& state, const Inputs& inputs, duckdb::idx_t row, const AggregateData&) {
     if (inputs[0].IsNull(row)) {
       return;
@@ -92,26 +104,6 @@ struct ConstructBitmap : OrBitmaps {
     }
     char& byte = Bytes(state)[static_cast<std::size_t>(position / 8)];
     byte = static_cast<char>(byte | 1 << position % 8);
-  }
-};
-
-struct AndBitmaps : BitmapAggregate<'\xFF'> {
-  /// Bytes that a shorter bitmap lacks are zero.
-  static void And(State& state, Str bitmap) {
-    std::string& bytes = Bytes(state);
-    for (std::size_t i = 0; i < kBitmapBytes; ++i) {
-      bytes[i] = i < bitmap.size() ? static_cast<char>(bytes[i] & bitmap[i]) : '\0';
-    }
-  }
-  static void Step(State& state, const Inputs& inputs, duckdb::idx_t row, const AggregateData&) {
-    if (!inputs[0].IsNull(row)) {
-      And(state, inputs[0].Get<Str>(row));
-    }
-  }
-  static void Merge(const State& from, State& into, const AggregateData&) {
-    if (!from.bytes.empty()) {
-      And(into, from.bytes);
-    }
   }
 };
 
@@ -134,8 +126,8 @@ const ScalarTable& BitmapKernels() {
 const AggregateTable& BitmapAggregates() {
   static const AggregateTable table = {
       {"spark_bitmap_construct_agg", MakeBitmap<ConstructBitmap>},
-      {"spark_bitmap_or_agg", MakeBitmap<OrBitmaps>},
-      {"spark_bitmap_and_agg", MakeBitmap<AndBitmaps>},
+      {"spark_bitmap_or_agg", MakeBitmap<BitmapAggregate<Or>>},
+      {"spark_bitmap_and_agg", MakeBitmap<BitmapAggregate<And>>},
   };
   return table;
 }
